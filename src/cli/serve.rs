@@ -1,0 +1,126 @@
+//! `serve`: the service from its start to its last flush.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use secrecy::ExposeSecret as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::start::{Started, open_served};
+use super::{Failure, print_line};
+use crate::config::Settings;
+use crate::http::auth::{Auth, KeyDigest};
+use crate::http::layers::{HttpContext, HttpLimits};
+use crate::{demo, http, telemetry};
+
+/// Runs the service until it is told to stop.
+pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
+    let started = open_served(&settings).await?;
+    let listener = bind(settings.listen).await?;
+    let auth = match &settings.auth.admin_key {
+        Some(key) if !settings.auth.no_auth => Auth::Key(KeyDigest::of(key.expose_secret())),
+        _ => Auth::None,
+    };
+    let authentication = if matches!(auth, Auth::None) { "none" } else { "admin key" };
+    let address = listener.local_addr().map_err(Failure::new)?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        database = %started.database.display(),
+        authentication,
+        matcher = matcher_state(&settings),
+        %address,
+        "started"
+    );
+    print_line(&format!("listening on http://{address}"))?;
+    let context = HttpContext::new(http_limits(&settings), auth);
+    run(started, listener, context, settings.limits.drain, settings.session.flush).await
+}
+
+/// What searches can do on this server: endpoints are set per user or project.
+fn matcher_state(settings: &Settings) -> &'static str {
+    if settings.rerank.allow_private {
+        "keyword; endpoints per scope, private addresses allowed"
+    } else {
+        "keyword; endpoints per scope"
+    }
+}
+
+fn http_limits(settings: &Settings) -> HttpLimits {
+    HttpLimits {
+        body_bytes: settings.limits.body_bytes,
+        json_depth: settings.limits.depth,
+        request_timeout: settings.limits.request_timeout,
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::Failed(format!("cannot listen on {address}: {error}")))
+}
+
+/// Serves until SIGTERM or an interrupt, drains, flushes and closes.
+async fn run(
+    started: Started,
+    listener: TcpListener,
+    context: HttpContext,
+    drain: Duration,
+    flush: Duration,
+) -> Result<(), Failure> {
+    let stop = CancellationToken::new();
+    let service = started.service.clone();
+    let upkeep_stop = CancellationToken::new();
+    let upkeep = tokio::spawn({
+        let (service, stop) = (service.clone(), upkeep_stop.clone());
+        async move { service.upkeep(flush, stop).await }
+    });
+    tokio::spawn(telemetry::upkeep());
+    tokio::spawn({
+        let stop = stop.clone();
+        async move {
+            stop_signal().await;
+            tracing::info!("stopping");
+            stop.cancel();
+        }
+    });
+    let served = http::server::serve(listener, http::app(service, context, stop.clone()), stop, drain).await;
+    upkeep_stop.cancel();
+    upkeep.await.map_err(Failure::new)?;
+    started.close().await?;
+    served.map_err(Failure::new)
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        }
+        Err(_) => drop(tokio::signal::ctrl_c().await),
+    }
+}
+
+/// Leaves the demo's service running, without authentication, and says how to talk to it.
+pub(super) async fn serve_demo(started: Started, listen: SocketAddr) -> Result<(), Failure> {
+    if !listen.ip().is_loopback() {
+        return Err(Failure::Failed(format!(
+            "the demo has no authentication: {listen} is not a loopback address"
+        )));
+    }
+    let listener = match TcpListener::bind(listen).await {
+        Ok(listener) => listener,
+        Err(_) => bind(SocketAddr::new(listen.ip(), 0)).await?,
+    };
+    let address = listener.local_addr().map_err(Failure::new)?;
+    print_line(&demo::farewell(address))?;
+    let (settings, _) =
+        Settings::load(crate::config::Sources { file: None, env: std::iter::empty(), flags: Vec::new() })
+            .map_err(Failure::new)?;
+    let context = HttpContext::new(http_limits(&settings), Auth::None);
+    run(started, listener, context, settings.limits.drain, settings.session.flush).await
+}

@@ -1,0 +1,123 @@
+//! Putting the parts together: database, master key, endpoint client, service.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use secrecy::ExposeSecret as _;
+
+use super::Failure;
+use crate::config::Settings;
+use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
+use crate::service::{CacheLimits, Limits, Parts, Toolrack};
+use crate::store::{MasterKey, MasterKeyError, ServeLock, SqliteStore, Store, database_file};
+use crate::telemetry;
+
+/// A service with what it stands on.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) service: Toolrack,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) database: PathBuf,
+    /// Held by the one process that serves the database.
+    _lock: Option<ServeLock>,
+}
+
+impl Started {
+    /// Writes what is buffered and lets go of the database.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.service.flush().await.map_err(Failure::new)?;
+        self.store.close().await.map_err(Failure::new)
+    }
+}
+
+/// Opens what `serve` needs; another process that serves the same database is waited for, then refused.
+pub(super) async fn open_served(settings: &Settings) -> Result<Started, Failure> {
+    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
+    let lock = ServeLock::acquire(&database).await.map_err(Failure::new)?;
+    open(settings, database, Some(lock)).await
+}
+
+/// Opens what a command beside a running service needs.
+pub(super) async fn open_beside(settings: &Settings) -> Result<Started, Failure> {
+    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
+    open(settings, database, None).await
+}
+
+async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -> Result<Started, Failure> {
+    let store = open_store(&database).await?;
+    let master_key = master_key(settings, &database)?;
+    match master_key.check(&*store).await {
+        Ok(()) => {}
+        // One wrong setting must not take the rest down: only sealed secrets cannot be read.
+        Err(error @ MasterKeyError::Wrong) => tracing::error!(%error, "stored endpoint keys cannot be used"),
+        Err(error) => return Err(Failure::new(error)),
+    }
+    let addresses = AddressPolicy {
+        allow_private: settings.rerank.allow_private,
+        allowed_hosts: settings.rerank.allowed_hosts.clone(),
+    };
+    let limits = Limits {
+        tools_per_catalog: settings.limits.tools_per_catalog,
+        tool_bytes: settings.limits.tool_bytes,
+        depth: settings.limits.depth,
+        query_chars: settings.limits.query_chars,
+        queries: settings.limits.queries,
+        names: settings.limits.names,
+        calls: settings.limits.calls,
+        session_ttl: settings.session.ttl,
+    };
+    let caches = CacheLimits {
+        catalogs_bytes: settings.cache.catalogs_bytes,
+        views_bytes: settings.cache.views_bytes,
+        sessions: settings.cache.sessions,
+    };
+    let reranker = reranker(&addresses);
+    let parts = Parts { store: Arc::clone(&store), reranker, addresses, master_key, limits, caches };
+    Ok(Started { service: Toolrack::new(parts), store, database, _lock: lock })
+}
+
+async fn open_store(database: &Path) -> Result<Arc<dyn Store>, Failure> {
+    let store = SqliteStore::open(database, telemetry::writer_batch).await.map_err(Failure::new)?;
+    Ok(Arc::new(store))
+}
+
+fn master_key(settings: &Settings, database: &Path) -> Result<MasterKey, Failure> {
+    if let Some(key) = &settings.secrets.master_key {
+        return MasterKey::from_setting(key.expose_secret()).map_err(Failure::new);
+    }
+    let beside = || {
+        let mut file = database.as_os_str().to_owned();
+        file.push(".key");
+        PathBuf::from(file)
+    };
+    MasterKey::load_or_create(&settings.secrets.key_file.clone().unwrap_or_else(beside)).map_err(Failure::new)
+}
+
+/// The client for endpoints; without one (a system without certificates) the service runs with keywords alone.
+fn reranker(addresses: &AddressPolicy) -> Arc<dyn Reranker> {
+    // A second installation answers with an error that means it is there already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    match HttpReranker::new(addresses.clone()) {
+        Ok(client) => Arc::new(client),
+        Err(error) => {
+            tracing::error!(%error, "no client for rerank endpoints could be made; keywords rank");
+            Arc::new(NoReranker)
+        }
+    }
+}
+
+/// Brings a database to the present schema.
+pub(super) async fn migrate(settings: &Settings) -> Result<PathBuf, Failure> {
+    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
+    open_store(&database).await?.close().await.map_err(Failure::new)?;
+    Ok(database)
+}
+
+/// A service over an empty database in a folder, with default settings.
+pub(super) async fn open_demo(folder: &Path) -> Result<Started, Failure> {
+    let url = format!("sqlite://{}", folder.join("demo.db").display());
+    let sources =
+        crate::config::Sources { file: None, env: std::iter::empty(), flags: vec![("database.url", url)] };
+    let (settings, _) = Settings::load(sources).map_err(Failure::new)?;
+    open_served(&settings).await
+}

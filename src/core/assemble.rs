@@ -1,0 +1,665 @@
+//! Assembly: from a view to the array, the listing and the answer's bytes.
+//!
+//! A [`Plan`] is all of an answer that does not depend on the session: tier, listing, core and bridge. It is made once
+//! per (view, format, window). An answer joins its bytes with those of the warm tools; nothing is serialised anew but
+//! the small rest.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::bridge;
+use super::catalog::ArrayEntry;
+use super::digest::{Digest, Hasher, push_string};
+use super::format::Format;
+use super::grant::{BridgeTool, View, ViewTool};
+use super::listing::{self, ListedGroup, ListedTool};
+use super::policy::{ListingPlacement, Policy, Switch};
+use super::tokens;
+use super::warning::Warning;
+
+/// How many tools of each kind there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Counts {
+    /// Tools that always stand in the array. In tier 0 that is every tool.
+    pub core: usize,
+    /// Found tools in the array.
+    pub warm: usize,
+    /// Tools outside core, found ones included.
+    pub deferred: usize,
+    /// Bridge tools in the array: 3 or 0.
+    pub bridge: usize,
+}
+
+/// What things cost, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tokens {
+    /// All visible tools of the grant with their schemas, in this format.
+    pub all: usize,
+    /// The array.
+    pub tools: usize,
+    /// The listing; part of `tools` where it is placed in the bridge.
+    pub listing: usize,
+    /// `all` less what is sent. Negative where the bridge costs more than it saves.
+    pub saved: i64,
+    /// `o200k`: the vocabulary that counted.
+    #[schema(value_type = String)]
+    pub method: Method,
+}
+
+/// The way tokens are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    O200k,
+}
+
+/// Why the array differs from this session's previous one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheReason {
+    None,
+    First,
+    Warm,
+    Evicted,
+    Catalog,
+    Config,
+    Grant,
+    Format,
+    Epoch,
+}
+
+impl CacheReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::First => "first",
+            Self::Warm => "warm",
+            Self::Evicted => "evicted",
+            Self::Catalog => "catalog",
+            Self::Config => "config",
+            Self::Grant => "grant",
+            Self::Format => "format",
+            Self::Epoch => "epoch",
+        }
+    }
+}
+
+/// What this answer does to a prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CacheReport {
+    /// Leading entries of `tools` that are byte-equal to this session's previous answer; core and bridge in a first
+    /// or sessionless one.
+    pub stable_prefix_len: usize,
+    /// Whether that is less than the previous array.
+    #[serde(rename = "break")]
+    pub breaks: bool,
+    pub reason: CacheReason,
+}
+
+/// What was sent last in a session: enough to tell what a new answer changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    pub format: String,
+    pub catalog: String,
+    pub config: String,
+    pub grant: String,
+    /// Head of the digest of each entry, 16 hexadecimal digits each.
+    entries: String,
+}
+
+impl Sent {
+    fn entry(&self, at: usize) -> Option<&str> {
+        self.entries.get(16 * at..16 * (at + 1))
+    }
+
+    fn len(&self) -> usize {
+        self.entries.len() / 16
+    }
+}
+
+fn digest_text(entry: &ArrayEntry) -> String {
+    format!("{:016x}", entry.digest)
+}
+
+/// What an answer was made from, told apart by digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub catalog: String,
+    pub config: String,
+    pub grant: String,
+}
+
+/// A listing in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedListing {
+    pub text: String,
+    pub placement: ListingPlacement,
+    pub tokens: usize,
+    pub form: &'static str,
+}
+
+/// All of an answer that the session does not change.
+#[derive(Debug)]
+pub struct Plan {
+    pub format: Format,
+    /// 0 inactive, 1 full, 2 names, 3 lines.
+    pub tier: u8,
+    pub listing: Option<PlacedListing>,
+    pub warnings: Vec<Warning>,
+    pub unavailable: Vec<String>,
+    /// Core and bridge entries joined by commas.
+    base: String,
+    /// As in [`Sent`].
+    base_digests: String,
+    base_names: BTreeMap<String, String>,
+    base_hash: Hasher,
+    listing_json: String,
+    core: usize,
+    deferred: usize,
+    bridge: usize,
+    tokens_all: usize,
+    tokens_base: usize,
+}
+
+impl Plan {
+    /// Decides tier, listing and the constant part of the array.
+    pub fn build(view: &View, policy: &Policy, format: Format, window: u32) -> Self {
+        let mut warnings = Vec::new();
+        let core_tools = || view.visible().filter(|(_, tool)| tool.core);
+        let deferred: Vec<(u32, &ViewTool)> = view.visible().filter(|(_, tool)| !tool.core).collect();
+        let tokens_all = view.visible().map(|(_, tool)| tool.tokens(format)).sum();
+        let active = is_active(view, policy, format, window);
+
+        let mut tier = 0;
+        let mut listing = None;
+        if active {
+            let listed = plan_listing(view, policy, format, window, &deferred, &mut warnings);
+            tier =
+                listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
+            listing = listed.map(|listed| listed.0);
+        }
+        let mut base: Vec<&ViewTool> = if active {
+            core_tools().map(|(_, tool)| tool).collect()
+        } else {
+            view.visible().map(|(_, tool)| tool).collect()
+        };
+        base.sort_by(|a, b| {
+            (a.tool.tool.group(), a.stored_name()).cmp(&(b.tool.tool.group(), b.stored_name()))
+        });
+
+        let mut plan = Self {
+            format,
+            tier,
+            warnings,
+            unavailable: view
+                .tools
+                .iter()
+                .filter(|tool| tool.unavailable)
+                .map(|tool| tool.stored_name().to_owned())
+                .collect(),
+            base: String::new(),
+            base_digests: String::new(),
+            base_names: BTreeMap::new(),
+            base_hash: Hasher::default(),
+            listing_json: listing.as_ref().map_or_else(|| "null".to_owned(), listing_json),
+            core: base.len(),
+            deferred: if active { deferred.len() } else { 0 },
+            bridge: 0,
+            tokens_all,
+            tokens_base: 0,
+            listing: None,
+        };
+        plan.base_hash
+            .add(format.as_str().as_bytes())
+            .add(policy.profile.as_bytes())
+            .add(plan.listing_json.as_bytes());
+        for tool in base {
+            let entry = tool.entry(format);
+            plan.push(&entry);
+            plan.warnings.extend(clipped_warning(tool, &entry));
+            plan.base_names
+                .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+        }
+        if active {
+            plan.bridge = BridgeTool::ALL.len();
+            let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
+            for tool in BridgeTool::ALL {
+                let json = bridge::render(
+                    tool,
+                    format,
+                    &policy.bridge_prefix,
+                    inside.map(|listing| listing.text.as_str()),
+                );
+                let count = tokens::count(&json);
+                plan.push(&ArrayEntry::new(json, count, false));
+            }
+        }
+        plan.listing = listing;
+        plan
+    }
+
+    fn push(&mut self, entry: &ArrayEntry) {
+        if !self.base.is_empty() {
+            self.base.push(',');
+        }
+        self.base.push_str(&entry.json);
+        self.base_digests.push_str(&digest_text(entry));
+        self.base_hash.add(&entry.digest.to_be_bytes());
+        self.tokens_base += entry.tokens;
+    }
+
+    /// Whether every visible tool stands in the array.
+    pub fn sends_all(&self) -> bool {
+        self.tier == 0
+    }
+
+    /// Approximate size in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let names: usize = self.base_names.iter().map(|(wire, stored)| wire.len() + stored.len() + 64).sum();
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len());
+        self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + 512
+    }
+}
+
+/// Whether tools are deferred: a function of config, grant, window and format, never of the warm set or of what is
+/// unavailable at the moment.
+fn is_active(view: &View, policy: &Policy, format: Format, window: u32) -> bool {
+    let deferred = || view.tools.iter().filter(|tool| !tool.core);
+    match policy.enabled {
+        _ if deferred().next().is_none() => false,
+        Switch::Off => false,
+        Switch::On => true,
+        Switch::Auto => {
+            let schemas: usize = deferred().map(|tool| tool.tokens(format)).sum();
+            let cheap = (schemas as f64) < policy.activation_pct / 100.0 * f64::from(window);
+            view.tools.len() > policy.min_catalog_size as usize && !cheap
+        }
+    }
+}
+
+/// The listing of an active view with its tier; nothing when there is none.
+fn plan_listing(
+    view: &View,
+    policy: &Policy,
+    format: Format,
+    window: u32,
+    deferred: &[(u32, &ViewTool)],
+    warnings: &mut Vec<Warning>,
+) -> Option<(PlacedListing, u8)> {
+    if policy.listing == Switch::Off {
+        let detail = "`listing` is off: the model sees deferred tools only through tool_search";
+        warnings.push(Warning::new("listing_off", detail));
+        return None;
+    }
+    let cap = policy.listing_max_tokens as usize;
+    let share = (policy.threshold_pct / 100.0 * f64::from(window)) as usize;
+    let budget = if policy.listing == Switch::On { cap } else { share.min(cap) };
+    let listing = listing::render(&listed_groups(view, deferred), budget, &policy.bridge_prefix)?;
+    if listing.header_only {
+        let detail = format!(
+            "a budget of {budget} tokens is too small for any group; the listing is its header alone"
+        );
+        warnings.push(Warning::new("listing_over_budget", detail));
+    }
+    let mut placement = policy.listing_placement;
+    if placement == ListingPlacement::Bridge && format.wire().description_limit().is_some() {
+        placement = ListingPlacement::Separate;
+        let detail =
+            format!("`{}` limits descriptions; the listing stands beside the tools", format.as_str());
+        warnings.push(Warning::new("listing_placed_separately", detail));
+    }
+    let placed = PlacedListing { text: listing.text, placement, tokens: listing.tokens, form: listing.form };
+    Some((placed, listing.tier))
+}
+
+fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<ListedGroup<'a>> {
+    let mut groups: Vec<ListedGroup<'a>> = view
+        .groups
+        .iter()
+        .map(|group| ListedGroup {
+            name: &group.name,
+            description: group.description.as_deref(),
+            tools: Vec::new(),
+        })
+        .collect();
+    for (_, tool) in deferred {
+        let counts = &tool.tool.counts;
+        let listed = ListedTool {
+            wire_name: tool.wire_name(),
+            short: &tool.tool.short,
+            line_tokens: counts.line as usize,
+            name_tokens: counts.name as usize,
+        };
+        if let Some(group) = groups.get_mut(tool.group as usize) {
+            group.tools.push(listed);
+        }
+    }
+    groups.retain(|group| !group.tools.is_empty());
+    groups
+}
+
+fn listing_json(listing: &PlacedListing) -> String {
+    let mut json = String::from("{\"text\":");
+    push_string(&listing.text, &mut json);
+    let placement = match listing.placement {
+        ListingPlacement::Separate => "separate",
+        ListingPlacement::Bridge => "bridge",
+    };
+    json.push_str(&format!(
+        ",\"placement\":\"{placement}\",\"tokens\":{},\"form\":\"{}\"}}",
+        listing.tokens, listing.form
+    ));
+    json
+}
+
+fn clipped_warning(tool: &ViewTool, entry: &ArrayEntry) -> Option<Warning> {
+    let detail = "the description is longer than the format allows and was cut; tool_describe has all of it";
+    entry.clipped.then(|| Warning::new("description_clipped", detail).for_tool(tool.stored_name()))
+}
+
+/// What one answer adds to its plan.
+#[derive(Debug, Default)]
+pub struct AnswerInput<'a> {
+    /// Ids of the warm tools in the order of first warming.
+    pub warm: &'a [u32],
+    pub origin: Origin,
+    /// What this session was sent last.
+    pub previous: Option<&'a Sent>,
+    /// Whether the caller said that the cache is cold anyway.
+    pub epoch: bool,
+    pub if_fingerprint: Option<&'a str>,
+    pub tools_ref: Option<&'a str>,
+    pub warnings: Vec<Warning>,
+}
+
+/// An answer, ready to be sent.
+#[derive(Debug)]
+pub struct Answer {
+    /// The JSON body.
+    pub body: Vec<u8>,
+    pub sent: Sent,
+    pub cache: CacheReport,
+    pub tokens: Tokens,
+}
+
+/// The part of an answer behind `tools` and `listing`.
+#[derive(Serialize)]
+struct Tail<'a> {
+    tier: u8,
+    warm: Vec<&'a str>,
+    unavailable: &'a [String],
+    counts: Counts,
+    tokens: Tokens,
+    fingerprint: &'a str,
+    changed: bool,
+    cache: CacheReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools_ref: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_map: Option<&'a BTreeMap<String, String>>,
+    warnings: Vec<&'a Warning>,
+}
+
+/// Joins a plan and a session's warm tools to the answer's bytes.
+pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
+    let warm: Vec<(&ViewTool, std::borrow::Cow<'_, ArrayEntry>)> = input
+        .warm
+        .iter()
+        .filter_map(|id| view.get(*id))
+        .map(|tool| (tool, tool.entry(plan.format)))
+        .collect();
+    let mut hash = plan.base_hash.clone();
+    let mut name_map = plan.base_names.clone();
+    let mut clipped = Vec::new();
+    for (tool, entry) in &warm {
+        hash.add(&entry.digest.to_be_bytes());
+        name_map.extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+        clipped.extend(clipped_warning(tool, entry));
+    }
+    // The map names tools of the array only, but two tools may look the same and mean different stored names.
+    for (wire, stored) in &name_map {
+        hash.add(wire.as_bytes()).add(stored.as_bytes());
+    }
+    let fingerprint = hash.finish().to_string();
+
+    let mut entries = plan.base_digests.clone();
+    warm.iter().for_each(|(_, entry)| entries.push_str(&digest_text(entry)));
+    let sent = Sent {
+        format: plan.format.as_str().to_owned(),
+        catalog: input.origin.catalog.clone(),
+        config: input.origin.config.clone(),
+        grant: input.origin.grant.clone(),
+        entries,
+    };
+    let cache = compare(&sent, input, plan.core + plan.bridge);
+    let tools = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
+    let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
+    let tokens = Tokens {
+        all: plan.tokens_all,
+        tools,
+        listing: plan.listing.as_ref().map_or(0, |listing| listing.tokens),
+        saved: plan.tokens_all as i64 - tools as i64 - separate.map_or(0, |listing| listing.tokens as i64),
+        method: Method::O200k,
+    };
+    let changed = input.if_fingerprint != Some(fingerprint.as_str());
+    let tail = Tail {
+        tier: plan.tier,
+        warm: warm.iter().map(|(tool, _)| tool.stored_name()).collect(),
+        unavailable: &plan.unavailable,
+        counts: Counts { core: plan.core, warm: warm.len(), deferred: plan.deferred, bridge: plan.bridge },
+        tokens,
+        fingerprint: &fingerprint,
+        changed,
+        cache,
+        tools_ref: input.tools_ref,
+        name_map: changed.then_some(&name_map),
+        warnings: view.warnings.iter().chain(&plan.warnings).chain(&clipped).chain(&input.warnings).collect(),
+    };
+    let tail = serde_json::to_vec(&tail).unwrap_or_default();
+    let mut body = Vec::with_capacity(plan.base.len() + plan.listing_json.len() + tail.len() + 64);
+    body.push(b'{');
+    if changed {
+        body.extend_from_slice(b"\"tools\":");
+        write_array(&plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
+        body.extend_from_slice(b",\"listing\":");
+        body.extend_from_slice(plan.listing_json.as_bytes());
+        body.push(b',');
+    }
+    body.extend_from_slice(tail.get(1..).unwrap_or_default());
+    Answer { body, sent, cache, tokens }
+}
+
+/// Writes the joined base and further entries as one array, or null when it would be empty.
+fn write_array<'a>(base: &str, more: impl Iterator<Item = &'a str>, body: &mut Vec<u8>) {
+    let start = body.len();
+    body.push(b'[');
+    body.extend_from_slice(base.as_bytes());
+    for entry in more {
+        if body.len() > start + 1 {
+            body.push(b',');
+        }
+        body.extend_from_slice(entry.as_bytes());
+    }
+    if body.len() == start + 1 {
+        body.truncate(start);
+        body.extend_from_slice(b"null");
+    } else {
+        body.push(b']');
+    }
+}
+
+/// What a new array does to the prompt cache of the previous one.
+fn compare(sent: &Sent, input: &AnswerInput<'_>, base_len: usize) -> CacheReport {
+    let Some(previous) = input.previous else {
+        return CacheReport { stable_prefix_len: base_len, breaks: false, reason: CacheReason::First };
+    };
+    let stable = (0..sent.len()).take_while(|at| sent.entry(*at) == previous.entry(*at)).count();
+    let gone =
+        || (0..previous.len()).any(|at| !(0..sent.len()).any(|new| sent.entry(new) == previous.entry(at)));
+    let reason = if sent.entries == previous.entries {
+        CacheReason::None
+    } else if sent.format != previous.format {
+        CacheReason::Format
+    } else if sent.grant != previous.grant {
+        CacheReason::Grant
+    } else if sent.config != previous.config {
+        CacheReason::Config
+    } else if sent.catalog != previous.catalog {
+        CacheReason::Catalog
+    } else if input.epoch {
+        CacheReason::Epoch
+    } else if gone() {
+        CacheReason::Evicted
+    } else {
+        CacheReason::Warm
+    };
+    CacheReport { stable_prefix_len: stable, breaks: stable < previous.len(), reason }
+}
+
+/// Identity of what an answer was made from besides catalogs and config.
+pub fn grant_digest(selections: &impl Serialize, window: u32) -> String {
+    let text = serde_json::to_string(selections).unwrap_or_default();
+    Digest::of_parts(&[text.as_bytes(), &window.to_be_bytes()]).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::core::catalog::{Catalog, read_upload, replace};
+    use crate::core::format::ingest::EntryLimits;
+    use crate::core::grant::Catalogs;
+    use crate::core::policy::{Layer, merge, parse};
+
+    fn view(tools: usize, config: Value) -> (View, Policy) {
+        let texts: Vec<String> = (0..tools)
+            .map(|at| {
+                let description = format!("Does the useful thing number {at} with care.");
+                json!({"name": format!("tool.{at:03}"), "group": format!("g{}", at % 3), "description": description}).to_string()
+            })
+            .collect();
+        let limits = EntryLimits { bytes: 262_144, depth: 64 };
+        let upload = read_upload(texts.iter().map(String::as_str), limits, "/tools");
+        let user = Arc::new(replace(&Catalog::default(), upload.tools).catalog);
+        let policy = merge(&parse(&config).unwrap().layer, &Layer::default());
+        (View::build(&Catalogs::Stored { user, project: Arc::default() }, &policy, &[], &[]), policy)
+    }
+
+    fn body(answer: &Answer) -> Value {
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    #[test]
+    fn small_grants_are_sent_whole() {
+        let (view, policy) = view(12, json!({}));
+        let plan = Plan::build(&view, &policy, Format::Canonical, 128_000);
+        let answer = body(&answer(&view, &plan, &AnswerInput::default()));
+        assert_eq!((answer["tier"].as_u64(), answer["tools"].as_array().unwrap().len()), (Some(0), 12));
+        assert_eq!(answer["listing"], Value::Null);
+        assert_eq!(answer["counts"], json!({"core": 12, "warm": 0, "deferred": 0, "bridge": 0}));
+    }
+
+    #[test]
+    fn the_activation_share_keeps_cheap_grants_whole() {
+        let (view, policy) = view(20, json!({"activation_pct": 10}));
+        assert!(Plan::build(&view, &policy, Format::Canonical, 128_000).sends_all());
+        assert!(!Plan::build(&view, &policy, Format::Canonical, 5_000).sends_all());
+    }
+
+    #[test]
+    fn the_array_is_core_then_bridge_then_warm() {
+        let (view, policy) = view(20, json!({"core": ["tool.004", "tool.003"]}));
+        let plan = Plan::build(&view, &policy, Format::Canonical, 128_000);
+        let input = AnswerInput { warm: &[9, 7], ..AnswerInput::default() };
+        let first = answer(&view, &plan, &input);
+        let shown = body(&first);
+        let names: Vec<&str> =
+            shown["name_map"].as_object().unwrap().values().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(names, ["tool.003", "tool.004", "tool.007", "tool.009"]);
+        let array: Vec<&str> = shown["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| &tool["name"].as_str().unwrap()[..8])
+            .collect();
+        assert_eq!(
+            array,
+            ["tool_003", "tool_004", "tool_sea", "tool_des", "tool_cal", "tool_009", "tool_007"]
+        );
+        assert_eq!(shown["counts"], json!({"core": 2, "warm": 2, "deferred": 18, "bridge": 3}));
+        assert_eq!(shown["cache"], json!({"stable_prefix_len": 5, "break": false, "reason": "first"}));
+        assert_eq!(shown["warm"], json!(["tool.009", "tool.007"]));
+
+        let grown = answer(
+            &view,
+            &plan,
+            &AnswerInput { warm: &[9, 7, 5], previous: Some(&first.sent), ..AnswerInput::default() },
+        );
+        assert_eq!(body(&grown)["cache"], json!({"stable_prefix_len": 7, "break": false, "reason": "warm"}));
+        let evicted = answer(
+            &view,
+            &plan,
+            &AnswerInput { warm: &[7, 5], previous: Some(&grown.sent), ..AnswerInput::default() },
+        );
+        assert_eq!(
+            body(&evicted)["cache"],
+            json!({"stable_prefix_len": 5, "break": true, "reason": "evicted"})
+        );
+    }
+
+    #[test]
+    fn an_equal_fingerprint_saves_the_bytes() {
+        let (view, policy) = view(20, json!({}));
+        let plan = Plan::build(&view, &policy, Format::OpenaiChat, 128_000);
+        let first = body(&answer(&view, &plan, &AnswerInput::default()));
+        let fingerprint = first["fingerprint"].as_str();
+        let again = body(&answer(
+            &view,
+            &plan,
+            &AnswerInput { if_fingerprint: fingerprint, ..AnswerInput::default() },
+        ));
+        assert_eq!((again["changed"].as_bool(), &again["fingerprint"]), (Some(false), &first["fingerprint"]));
+        assert!(["tools", "listing", "name_map"].iter().all(|key| again.get(*key).is_none()));
+        let other = Plan::build(&view, &policy, Format::Anthropic, 128_000);
+        assert_ne!(
+            body(&answer(&view, &other, &AnswerInput::default()))["fingerprint"],
+            first["fingerprint"]
+        );
+    }
+
+    #[test]
+    fn a_listing_inside_the_bridge_needs_room_for_it() {
+        let (view, policy) = view(20, json!({"listing_placement": "bridge"}));
+        let inside = Plan::build(&view, &policy, Format::Anthropic, 128_000);
+        let shown = body(&answer(&view, &inside, &AnswerInput::default()));
+        assert_eq!(shown["listing"]["placement"], "bridge");
+        assert!(
+            shown["tools"][0]["description"].as_str().unwrap().contains("Does the useful thing number 19")
+        );
+        let outside = Plan::build(&view, &policy, Format::OpenaiChat, 128_000);
+        let shown = body(&answer(&view, &outside, &AnswerInput::default()));
+        assert_eq!(shown["listing"]["placement"], "separate");
+        assert_eq!(shown["warnings"][0]["code"], "listing_placed_separately");
+    }
+
+    #[test]
+    fn reported_tokens_are_those_of_what_is_sent() {
+        let (view, policy) = view(20, json!({"core": ["tool.001"]}));
+        for format in Format::ALL {
+            let plan = Plan::build(&view, &policy, format, 128_000);
+            let answered = answer(&view, &plan, &AnswerInput { warm: &[3], ..AnswerInput::default() });
+            let shown = body(&answered);
+            let entries: usize =
+                shown["tools"].as_array().unwrap().iter().map(|tool| tokens::count(&tool.to_string())).sum();
+            assert_eq!(answered.tokens.tools, entries, "{format:?}");
+            assert_eq!(answered.tokens.listing, tokens::count(shown["listing"]["text"].as_str().unwrap()));
+            let saved = answered.tokens.all as i64 - entries as i64 - answered.tokens.listing as i64;
+            assert_eq!(answered.tokens.saved, saved);
+        }
+    }
+}

@@ -1,0 +1,711 @@
+//! The grant: which tools a request may see. The one place that decides it; every route asks a [`View`].
+//!
+//! A view is a function of catalogs, config and selections. It joins the catalogs, applies toolsets, `allow`, `deny`
+//! and `unavailable`, and gives each tool its group, its wire name and whether it is core. What is not in the view
+//! does not exist for the caller.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::catalog::{ArrayEntry, Catalog, CatalogTool};
+use super::format::{Format, names};
+use super::policy::{Policy, Toolset};
+use super::selector::Selector;
+use super::tool::ToolKey;
+use super::warning::Warning;
+
+/// What one request or session asks to be limited to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selection {
+    /// Absent: nothing is said (for an assembly: the default toolsets). Empty: everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toolsets: Option<Vec<String>>,
+    /// Empty does not restrict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Selector>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Selector>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<Selector>,
+}
+
+/// The catalogs that a view joins.
+#[derive(Debug, Clone)]
+pub enum Catalogs {
+    /// The stored catalogs of a user and a project.
+    Stored { user: Arc<Catalog>, project: Arc<Catalog> },
+    /// The live tools of an assembly, in place of both.
+    Inline(Arc<Catalog>),
+}
+
+impl Catalogs {
+    /// The catalogs in the order of [`ViewTool::part`].
+    pub fn parts(&self) -> impl Iterator<Item = &Arc<Catalog>> {
+        let (first, second) = match self {
+            Self::Stored { user, project } => (user, Some(project)),
+            Self::Inline(catalog) => (catalog, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// The version that answers carry: of both catalogs where there are two.
+    pub fn version(&self) -> Cow<'_, str> {
+        match self {
+            Self::Inline(catalog) => Cow::Borrowed(catalog.version()),
+            Self::Stored { user, project } if project.is_empty() => Cow::Borrowed(user.version()),
+            Self::Stored { user, project } if user.is_empty() => Cow::Borrowed(project.version()),
+            Self::Stored { user, project } => Cow::Owned(format!("{}.{}", user.version(), project.version())),
+        }
+    }
+}
+
+/// A tool of the grant.
+#[derive(Debug)]
+pub struct ViewTool {
+    pub tool: Arc<CatalogTool>,
+    /// Which of the view's catalogs the tool is from.
+    pub part: u8,
+    /// Index into [`View::groups`].
+    pub group: u32,
+    pub core: bool,
+    /// Named in `unavailable`: of the grant, but out of sight for now.
+    pub unavailable: bool,
+    /// Set where the catalog's wire name is taken by the bridge or by another catalog's tool.
+    renamed: Option<Box<str>>,
+}
+
+impl ViewTool {
+    pub fn stored_name(&self) -> &str {
+        &self.tool.stored_name
+    }
+
+    pub fn wire_name(&self) -> &str {
+        self.renamed.as_deref().unwrap_or_else(|| self.tool.wire_name())
+    }
+
+    /// The wire name where it is not the stored name.
+    pub fn mapped_name(&self) -> Option<&str> {
+        Some(self.wire_name()).filter(|wire| *wire != self.stored_name())
+    }
+
+    /// The tool in an array of this format.
+    pub fn entry(&self, format: Format) -> Cow<'_, ArrayEntry> {
+        match &self.renamed {
+            None => Cow::Borrowed(self.tool.entry(format)),
+            Some(wire_name) => Cow::Owned(ArrayEntry::under_name(format, wire_name, &self.tool.tool)),
+        }
+    }
+
+    /// Tokens of the tool in an array of this format; exact but for the rare renamed tool, whose name differs.
+    pub fn tokens(&self, format: Format) -> usize {
+        self.tool.counts.formats.get(format)
+    }
+}
+
+/// A group as the config gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewGroup {
+    pub name: Box<str>,
+    pub description: Option<Box<str>>,
+}
+
+/// What a name from outside means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolved<'a> {
+    Tool(u32),
+    Bridge(BridgeTool),
+    /// An uploaded name that several tools of the grant have.
+    Ambiguous(&'a [u32]),
+    Unknown,
+}
+
+/// One of the three bridge tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BridgeTool {
+    Search,
+    Describe,
+    Call,
+}
+
+impl BridgeTool {
+    /// In the order in which they stand in an array.
+    pub const ALL: [Self; 3] = [Self::Search, Self::Describe, Self::Call];
+
+    /// The name without a prefix.
+    pub fn base_name(self) -> &'static str {
+        match self {
+            Self::Search => "tool_search",
+            Self::Describe => "tool_describe",
+            Self::Call => "tool_call",
+        }
+    }
+
+    pub fn name(self, prefix: &str) -> String {
+        format!("{prefix}{}", self.base_name())
+    }
+}
+
+/// What a caller can see. Immutable, and the same for all who ask with the same inputs.
+#[derive(Debug)]
+pub struct View {
+    /// By stored name; a tool's index is its id inside the view.
+    pub tools: Vec<ViewTool>,
+    /// By name.
+    pub groups: Vec<ViewGroup>,
+    pub warnings: Vec<Warning>,
+    pub bridge_prefix: String,
+    /// Per catalog: the id of each of its tools that can be found now, in the catalog's order, or [`HIDDEN`].
+    candidates: Vec<Vec<u32>>,
+    mapped: HashMap<Box<str>, u32>,
+    uploaded: HashMap<Box<str>, Vec<u32>>,
+}
+
+/// Stands for "not in the view" among candidate ids.
+pub const HIDDEN: u32 = u32::MAX;
+
+impl View {
+    /// Decides the grant. `selections` all apply; the first one is the assembly's, others only narrow.
+    pub fn build(
+        catalogs: &Catalogs,
+        policy: &Policy,
+        user_core: &[Selector],
+        selections: &[Selection],
+    ) -> Self {
+        let mut warnings = Vec::new();
+        let joined = join(catalogs, user_core, &mut warnings);
+        if joined.is_empty() {
+            warnings.push(Warning::new(
+                "empty_catalog",
+                "there are no tools: no catalog was written for this user and project",
+            ));
+        }
+        let grouping = Grouping::new(policy);
+        let group_names: Vec<&str> = joined.iter().map(|(_, _, tool)| grouping.group_of(tool)).collect();
+        let mut kept = vec![true; joined.len()];
+        narrow(&mut kept, &joined, &group_names, &rules(policy, selections, &mut warnings), &mut warnings);
+
+        let core = SelectorSet::new(&policy.core);
+        let unavailable = SelectorSet::new(selections.iter().flat_map(|selection| &selection.unavailable));
+        let wire_names = unique_wire_names(&joined, &policy.bridge_prefix);
+        let mut group_ids: BTreeMap<&str, u32> =
+            group_names.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(name, _)| (*name, 0)).collect();
+        group_ids.values_mut().zip(0..).for_each(|(id, at)| *id = at);
+
+        let mut candidates: Vec<Vec<u32>> = catalogs.parts().map(|part| vec![HIDDEN; part.len()]).collect();
+        let mut view = Self {
+            tools: Vec::new(),
+            groups: group_ids.keys().map(|name| grouping.view_group(name)).collect(),
+            warnings,
+            bridge_prefix: policy.bridge_prefix.clone(),
+            candidates: Vec::new(),
+            mapped: HashMap::new(),
+            uploaded: HashMap::new(),
+        };
+        let chosen = joined.iter().zip(group_names).zip(wire_names).zip(kept).filter(|(_, kept)| *kept);
+        for ((((part, at, tool), group), renamed), _) in chosen {
+            let id = view.tools.len() as u32;
+            if tool.tool.name() != &*tool.stored_name {
+                view.uploaded.entry(tool.tool.name().into()).or_default().push(id);
+            }
+            let entry = ViewTool {
+                tool: Arc::clone(tool),
+                part: *part,
+                group: group_ids.get(group).copied().unwrap_or_default(),
+                core: tool.tool.always_load() || core.hits(tool, group),
+                unavailable: unavailable.hits(tool, group),
+                renamed: renamed.map(Into::into),
+            };
+            if !entry.unavailable {
+                candidates[usize::from(*part)][*at] = id;
+            }
+            if let Some(wire) = entry.mapped_name() {
+                view.mapped.insert(wire.into(), id);
+            }
+            view.tools.push(entry);
+        }
+        view.candidates = candidates;
+        view.warn_of_ambiguous_core(policy);
+        view
+    }
+
+    fn warn_of_ambiguous_core(&mut self, policy: &Policy) {
+        let named = policy.core.iter().filter_map(|selector| match selector {
+            Selector::Name(name) => Some(name),
+            _ => None,
+        });
+        for name in named {
+            let hits = self.uploaded.get(name.as_str()).map_or(0, Vec::len)
+                + usize::from(self.by_stored(name).is_some());
+            if hits > 1 {
+                let detail = format!("`{name}` in `core` means {hits} tools; all of them are core");
+                self.warnings.push(Warning::new("ambiguous_core", detail));
+            }
+        }
+    }
+
+    pub fn get(&self, id: u32) -> Option<&ViewTool> {
+        self.tools.get(id as usize)
+    }
+
+    /// The tools that are to be seen now, with their ids.
+    pub fn visible(&self) -> impl Iterator<Item = (u32, &ViewTool)> {
+        (0..).zip(&self.tools).filter(|(_, tool)| !tool.unavailable)
+    }
+
+    /// Per catalog: the candidate id of each of its tools.
+    pub fn candidates(&self) -> &[Vec<u32>] {
+        &self.candidates
+    }
+
+    pub fn group(&self, tool: &ViewTool) -> &str {
+        self.groups.get(tool.group as usize).map_or("", |group| &group.name)
+    }
+
+    fn by_stored(&self, name: &str) -> Option<u32> {
+        self.tools.binary_search_by(|tool| tool.stored_name().cmp(name)).ok().map(|at| at as u32)
+    }
+
+    /// What a stored, wire or uploaded name means; the bridge comes first.
+    pub fn resolve(&self, name: &str) -> Resolved<'_> {
+        if let Some(base) = name.strip_prefix(self.bridge_prefix.as_str())
+            && let Some(tool) = BridgeTool::ALL.into_iter().find(|tool| tool.base_name() == base)
+        {
+            return Resolved::Bridge(tool);
+        }
+        self.resolve_tool(name)
+    }
+
+    /// As [`Self::resolve`], for places where a bridge tool is never meant.
+    pub fn resolve_tool(&self, name: &str) -> Resolved<'_> {
+        if let Some(id) = self.by_stored(name).or_else(|| self.mapped.get(name).copied()) {
+            return Resolved::Tool(id);
+        }
+        match self.uploaded.get(name).map(Vec::as_slice) {
+            None | Some([]) => Resolved::Unknown,
+            Some([one]) => Resolved::Tool(*one),
+            Some(several) => Resolved::Ambiguous(several),
+        }
+    }
+
+    /// The tool of an identity, as warm sets store it.
+    pub fn by_key(&self, key: &ToolKey) -> Option<u32> {
+        let is_it = |id: &u32| {
+            self.get(*id).is_some_and(|tool| {
+                tool.tool.tool.group() == &*key.group && tool.tool.tool.name() == &*key.name
+            })
+        };
+        let stored = self.by_stored(&key.name).filter(is_it);
+        stored.or_else(|| self.uploaded.get(&key.name)?.iter().copied().find(is_it))
+    }
+
+    /// Approximate size in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let maps = 64 * (self.mapped.len() + self.uploaded.len());
+        self.tools.len() * size_of::<ViewTool>()
+            + self.candidates.iter().map(|part| part.len() * 4).sum::<usize>()
+            + maps
+    }
+}
+
+/// A tool of a catalog with the catalog's number and its place in it.
+type Joined<'a> = (u8, usize, &'a Arc<CatalogTool>);
+
+/// Joins user and project by stored name, sorted: the user's definition stays, unless the project's tool overrides
+/// and the user's config does not have that tool in `core`. Every clash is a warning.
+fn join<'a>(catalogs: &'a Catalogs, user_core: &[Selector], warnings: &mut Vec<Warning>) -> Vec<Joined<'a>> {
+    let numbered = |part: u8, catalog: &'a Arc<Catalog>| {
+        (0..).zip(catalog.tools()).map(move |(at, tool)| (part, at, tool))
+    };
+    let (user, project) = match catalogs {
+        Catalogs::Inline(catalog) => return numbered(0, catalog).collect(),
+        Catalogs::Stored { user, project } => (user, project),
+    };
+    let user_core = SelectorSet::new(user_core);
+    let mut joined: Vec<Joined<'a>> = Vec::with_capacity(user.len() + project.len());
+    let mut theirs = numbered(1, project).peekable();
+    for mine in numbered(0, user) {
+        while let Some(next) = theirs.next_if(|next| next.2.stored_name < mine.2.stored_name) {
+            joined.push(next);
+        }
+        let Some(clash) = theirs.next_if(|next| next.2.stored_name == mine.2.stored_name) else {
+            joined.push(mine);
+            continue;
+        };
+        let project_wins = clash.2.tool.overrides() && !user_core.hits(mine.2, mine.2.tool.group());
+        let who = if project_wins { "project's (it says override)" } else { "user's" };
+        let detail =
+            format!("user and project both have `{}`; the {who} definition is used", mine.2.stored_name);
+        warnings.push(Warning::new("catalog_clash", detail).for_tool(&*mine.2.stored_name));
+        joined.push(if project_wins { clash } else { mine });
+    }
+    joined.extend(theirs);
+    joined
+}
+
+/// Wire names of joined tools that must differ from the catalog's own, because the bridge or an earlier tool has it.
+fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str) -> Vec<Option<String>> {
+    let mut taken: HashSet<Cow<'_, str>> =
+        BridgeTool::ALL.iter().map(|tool| Cow::Owned(tool.name(bridge_prefix))).collect();
+    // Names that stand unchanged claim their place before names that were changed.
+    let mut order: Vec<usize> = (0..joined.len()).collect();
+    order.sort_by_key(|at| joined[*at].2.wire_name() != &*joined[*at].2.stored_name);
+    let mut renamed = vec![None; joined.len()];
+    for at in order {
+        let tool = joined[at].2;
+        if taken.insert(Cow::Borrowed(tool.wire_name())) {
+            continue;
+        }
+        let numbered = (1..).map(|n| match n {
+            1 => names::with_suffix(&tool.stored_name),
+            n => names::with_suffix(&format!("{}#{n}", tool.stored_name)),
+        });
+        renamed[at] = numbered.into_iter().find(|name| taken.insert(Cow::Owned(name.clone())));
+    }
+    renamed
+}
+
+/// One restriction of the grant.
+struct GrantRule<'a> {
+    name: &'static str,
+    set: SelectorSet<'a>,
+    /// Whether hits stay (an allow list) or go (a deny list).
+    keeps: bool,
+}
+
+/// Toolsets and allow lists of every layer intersect; deny comes last.
+fn rules<'a>(
+    policy: &'a Policy,
+    selections: &'a [Selection],
+    warnings: &mut Vec<Warning>,
+) -> Vec<GrantRule<'a>> {
+    let mut rules = Vec::new();
+    let keep = |name, set| GrantRule { name, set, keeps: true };
+    for (at, selection) in selections.iter().enumerate() {
+        let toolsets = match &selection.toolsets {
+            None if at == 0 => &policy.default_toolsets,
+            None => continue,
+            Some(toolsets) => toolsets,
+        };
+        rules.extend(toolset_rule(toolsets, policy, warnings).map(|set| keep("toolsets", set)));
+    }
+    if selections.is_empty() {
+        rules.extend(
+            toolset_rule(&policy.default_toolsets, policy, warnings).map(|set| keep("toolsets", set)),
+        );
+    }
+    rules.extend(policy.allow.iter().map(|allow| keep("the config's allow", SelectorSet::new(allow))));
+    let allows = selections.iter().filter(|selection| !selection.allow.is_empty());
+    rules.extend(allows.map(|selection| keep("allow", SelectorSet::new(&selection.allow))));
+    let deny = policy.deny.iter().chain(selections.iter().flat_map(|selection| &selection.deny));
+    rules.push(GrantRule { name: "deny", set: SelectorSet::new(deny), keeps: false });
+    rules
+}
+
+/// Applies the rules in their order, and warns of the one that leaves nothing.
+fn narrow(
+    kept: &mut [bool],
+    joined: &[Joined<'_>],
+    groups: &[&str],
+    rules: &[GrantRule<'_>],
+    warnings: &mut Vec<Warning>,
+) {
+    let mut left = kept.len();
+    for rule in rules {
+        if left == 0 || (!rule.keeps && rule.set.is_empty()) {
+            continue;
+        }
+        for ((kept, (_, _, tool)), group) in kept.iter_mut().zip(joined).zip(groups) {
+            *kept = *kept && rule.set.hits(tool, group) == rule.keeps;
+        }
+        left = kept.iter().filter(|kept| **kept).count();
+        if left == 0 {
+            let detail = format!("no tool is left after {}", rule.name);
+            warnings.push(Warning::new("empty_grant", detail));
+        }
+    }
+}
+
+/// The selectors of named toolsets with all that they include; nothing when they take everything.
+fn toolset_rule<'a>(
+    names: &'a [String],
+    policy: &'a Policy,
+    warnings: &mut Vec<Warning>,
+) -> Option<SelectorSet<'a>> {
+    if names.is_empty() {
+        return None;
+    }
+    let known: HashMap<&str, &Toolset> =
+        policy.toolsets.iter().map(|toolset| (toolset.name.as_str(), toolset)).collect();
+    let mut set = SelectorSet::default();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut waiting: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+    while let Some(name) = waiting.pop() {
+        if !seen.insert(name) {
+            continue;
+        }
+        match known.get(name) {
+            _ if name == "*" => return None,
+            None => {
+                let detail = format!("there is no toolset `{name}`; it adds nothing");
+                warnings.push(Warning::new("unknown_toolset", detail));
+            }
+            Some(toolset) => {
+                toolset.tools.iter().for_each(|selector| set.add(selector));
+                set.groups.extend(toolset.groups.iter().map(String::as_str));
+                if set.all || toolset.groups.iter().any(|group| group == "*") {
+                    return None;
+                }
+                waiting.extend(toolset.includes.iter().rev().map(String::as_str));
+            }
+        }
+    }
+    Some(set)
+}
+
+/// Selectors made ready for many tools.
+#[derive(Debug, Default)]
+pub struct SelectorSet<'a> {
+    all: bool,
+    names: HashSet<&'a str>,
+    prefixes: Vec<&'a str>,
+    groups: HashSet<&'a str>,
+}
+
+impl<'a> SelectorSet<'a> {
+    pub fn new(selectors: impl IntoIterator<Item = &'a Selector>) -> Self {
+        let mut set = Self::default();
+        selectors.into_iter().for_each(|selector| set.add(selector));
+        set
+    }
+
+    fn add(&mut self, selector: &'a Selector) {
+        match selector {
+            Selector::All => self.all = true,
+            Selector::Name(name) => {
+                self.names.insert(name);
+            }
+            Selector::Prefix(prefix) => self.prefixes.push(prefix),
+            Selector::Group(group) => {
+                self.groups.insert(group);
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.all && self.names.is_empty() && self.prefixes.is_empty() && self.groups.is_empty()
+    }
+
+    /// Whether a tool is taken: by its stored, uploaded or wire name, a prefix of the first two, or its group.
+    pub fn hits(&self, tool: &CatalogTool, group: &str) -> bool {
+        if self.all || self.groups.contains(group) {
+            return true;
+        }
+        let (stored, uploaded) = (&*tool.stored_name, tool.tool.name());
+        let named = |name: &str| self.names.contains(name);
+        (!self.names.is_empty() && (named(stored) || named(uploaded) || named(tool.wire_name())))
+            || self.prefixes.iter().any(|prefix| stored.starts_with(prefix) || uploaded.starts_with(prefix))
+    }
+}
+
+/// The config's groups, made ready for many tools.
+struct Grouping<'a> {
+    exact: HashMap<&'a str, &'a str>,
+    /// Longer prefixes first, then by group name.
+    prefixes: Vec<(&'a str, &'a str)>,
+    descriptions: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> Grouping<'a> {
+    fn new(policy: &'a Policy) -> Self {
+        let mut exact: HashMap<&str, &str> = HashMap::new();
+        let mut prefixes = Vec::new();
+        let mut descriptions = HashMap::new();
+        for group in &policy.groups {
+            for tool in &group.tools {
+                let first = exact.entry(tool).or_insert(&group.name);
+                *first = (*first).min(&group.name);
+            }
+            prefixes.extend(group.prefixes.iter().map(|prefix| (prefix.as_str(), group.name.as_str())));
+            descriptions.extend(group.description.as_deref().map(|text| (group.name.as_str(), text)));
+        }
+        prefixes.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(a.1.cmp(b.1)));
+        Self { exact, prefixes, descriptions }
+    }
+
+    fn group_of<'t>(&self, tool: &'t CatalogTool) -> &'t str
+    where
+        'a: 't,
+    {
+        let (stored, uploaded) = (&*tool.stored_name, tool.tool.name());
+        let exact = self.exact.get(stored).or_else(|| self.exact.get(uploaded)).copied();
+        let by_prefix = || {
+            let hit = |prefix: &&(&str, &str)| stored.starts_with(prefix.0) || uploaded.starts_with(prefix.0);
+            self.prefixes.iter().find(hit).map(|(_, group)| *group)
+        };
+        exact.or_else(by_prefix).unwrap_or_else(|| tool.tool.group())
+    }
+
+    fn view_group(&self, name: &str) -> ViewGroup {
+        ViewGroup { name: name.into(), description: self.descriptions.get(name).map(|text| (*text).into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::core::catalog::{read_upload, replace};
+    use crate::core::format::ingest::EntryLimits;
+    use crate::core::policy::{Layer, merge, parse};
+
+    fn catalog(entries: &Value) -> Arc<Catalog> {
+        let texts: Vec<String> = entries.as_array().unwrap().iter().map(Value::to_string).collect();
+        let limits = EntryLimits { bytes: 262_144, depth: 64 };
+        let upload = read_upload(texts.iter().map(String::as_str), limits, "/tools");
+        Arc::new(replace(&Catalog::default(), upload.tools).catalog)
+    }
+
+    fn layer(document: Value) -> Layer {
+        parse(&document).unwrap().layer
+    }
+
+    fn names(view: &View) -> Vec<&str> {
+        view.tools.iter().map(ViewTool::stored_name).collect()
+    }
+
+    fn codes(view: &View) -> Vec<&str> {
+        view.warnings.iter().map(|warning| warning.code).collect()
+    }
+
+    fn selection(value: Value) -> Selection {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn view(user: &Value, config: Value, selections: &[Selection]) -> View {
+        let policy = merge(&layer(config), &Layer::default());
+        let catalogs = Catalogs::Stored { user: catalog(user), project: Arc::default() };
+        View::build(&catalogs, &policy, &[], selections)
+    }
+
+    fn six() -> Value {
+        json!([
+            {"name": "git_push", "group": "git"}, {"name": "git_pull", "group": "git"},
+            {"name": "mail_send", "group": "mail"}, {"name": "mail_read", "group": "mail"},
+            {"name": "search", "group": "git"}, {"name": "search", "group": "mail"}
+        ])
+    }
+
+    #[test]
+    fn allow_lists_intersect_and_deny_comes_last() {
+        let config = json!({"allow": ["@git", "mail_send"], "deny": ["git_pull"]});
+        assert_eq!(names(&view(&six(), config.clone(), &[])), ["git__search", "git_push", "mail_send"]);
+        let narrowed = [selection(json!({"allow": ["git*"]})), selection(json!({"deny": ["git_push"]}))];
+        assert_eq!(names(&view(&six(), config.clone(), &narrowed)), ["git__search"]);
+        let nothing = view(&six(), config, &[selection(json!({"allow": ["mail_read"]}))]);
+        assert!(nothing.tools.is_empty());
+        assert_eq!(codes(&nothing), ["empty_grant"]);
+    }
+
+    #[test]
+    fn a_name_takes_all_tools_that_it_may_mean() {
+        let denied = view(&six(), json!({"deny": ["search"]}), &[]);
+        assert!(
+            !names(&denied).iter().any(|name| name.ends_with("search")),
+            "no new upload slips out of a deny"
+        );
+        let core = view(&six(), json!({"core": ["search"]}), &[]);
+        assert_eq!(core.tools.iter().filter(|tool| tool.core).count(), 2);
+        assert_eq!(codes(&core), ["ambiguous_core"]);
+    }
+
+    #[test]
+    fn toolsets_compose_and_cycles_end() {
+        let config = json!({"toolsets": [
+            {"name": "a", "tools": ["git_push"], "includes": ["b"]},
+            {"name": "b", "groups": ["mail"], "includes": ["a", "ghost"]},
+            {"name": "all", "includes": ["*"]}
+        ], "default_toolsets": ["a"]});
+        let default = view(&six(), config.clone(), &[Selection::default()]);
+        assert_eq!(names(&default), ["git_push", "mail__search", "mail_read", "mail_send"]);
+        assert_eq!(codes(&default), ["unknown_toolset"]);
+        for everything in [json!({"toolsets": []}), json!({"toolsets": ["all"]}), json!({"toolsets": ["*"]})]
+        {
+            assert_eq!(view(&six(), config.clone(), &[selection(everything)]).tools.len(), 6);
+        }
+        let ghost = view(&six(), config, &[selection(json!({"toolsets": ["ghost"]}))]);
+        assert_eq!(codes(&ghost), ["unknown_toolset", "empty_grant"]);
+    }
+
+    #[test]
+    fn groups_go_by_exact_name_then_longest_prefix_then_name() {
+        let config = json!({"groups": [
+            {"name": "z", "prefixes": ["git_"], "description": "Versions"},
+            {"name": "y", "prefixes": ["git_pu"]},
+            {"name": "x", "prefixes": ["git_pu"]},
+            {"name": "w", "tools": ["git_push"]}
+        ]});
+        let view = view(&six(), config, &[]);
+        let group = |name: &str| match view.resolve_tool(name) {
+            Resolved::Tool(id) => view.group(view.get(id).unwrap()).to_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            (group("git_push"), group("git_pull"), group("mail_send")),
+            ("w".into(), "x".into(), "mail".into())
+        );
+    }
+
+    #[test]
+    fn the_users_definition_stays_unless_the_project_overrides() {
+        let user = catalog(
+            &json!([{"name": "a", "description": "mine"}, {"name": "b", "description": "mine"}, {"name": "c"}]),
+        );
+        let project = catalog(&json!([
+            {"name": "a", "description": "theirs"}, {"name": "b", "description": "theirs", "override": true},
+            {"name": "c", "description": "theirs", "override": true}, {"name": "d"}
+        ]));
+        let user_layer = layer(json!({"core": ["c"]}));
+        let policy = merge(&user_layer, &Layer::default());
+        let view = View::build(&Catalogs::Stored { user, project }, &policy, &user_layer.core.unwrap(), &[]);
+        let parts: Vec<u8> = view.tools.iter().map(|tool| tool.part).collect();
+        assert_eq!((names(&view), parts), (vec!["a", "b", "c", "d"], vec![0, 1, 0, 1]));
+        assert_eq!(codes(&view), ["catalog_clash"; 3]);
+    }
+
+    #[test]
+    fn bridge_names_mean_the_bridge_and_wire_names_are_unique() {
+        let tools = json!([{"name": "tool_search"}, {"name": "x_tool_call"}, {"name": "a.b"}]);
+        let plain = view(&tools, json!({}), &[]);
+        assert_eq!(plain.resolve("tool_search"), Resolved::Bridge(BridgeTool::Search));
+        let Resolved::Tool(id) = plain.resolve_tool("tool_search") else { panic!() };
+        let wire = plain.get(id).unwrap().wire_name().to_owned();
+        assert!(wire.starts_with("tool_search_") && plain.resolve(&wire) == Resolved::Tool(id));
+        assert_eq!(plain.get(id).unwrap().entry(Format::Canonical).json.contains(&wire), true);
+        let prefixed = view(&tools, json!({"bridge_prefix": "x_"}), &[]);
+        let own: Vec<&str> = prefixed.tools.iter().map(ViewTool::wire_name).collect();
+        assert!(own.contains(&"tool_search") && !own.contains(&"x_tool_call"), "{own:?}");
+        assert_eq!(prefixed.resolve("x_tool_call"), Resolved::Bridge(BridgeTool::Call));
+    }
+
+    #[test]
+    fn unavailable_tools_are_of_the_grant_but_cannot_be_found() {
+        let view = view(&six(), json!({}), &[selection(json!({"unavailable": ["@mail"]}))]);
+        assert_eq!((view.tools.len(), view.visible().count()), (6, 3));
+        assert_eq!(view.candidates()[0].iter().filter(|id| **id != HIDDEN).count(), 3);
+        assert!(matches!(view.resolve("search"), Resolved::Ambiguous([_, _])));
+    }
+
+    #[test]
+    fn identities_lead_back_to_tools() {
+        let view = view(&six(), json!({}), &[]);
+        for (id, tool) in view.visible() {
+            assert_eq!(view.by_key(&tool.tool.tool.key()), Some(id));
+        }
+        assert_eq!(view.by_key(&ToolKey::new("git", "mail_send")), None);
+    }
+}

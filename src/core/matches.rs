@@ -1,0 +1,234 @@
+//! From ranked hits to matches: how sure each is, what is too weak to be shown as one, and what fits the answer.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::lexical::{Hit, Outcome};
+use super::text::{clip, is_hidden, one_line};
+use super::tool::Tool;
+
+/// Longest description in a brief match, in characters (`product.md`, section 4).
+pub const BRIEF_CHARS: usize = 200;
+/// Most names in `required[]`, and the longest, in characters; an agent needs the names to call, not all of a bomb.
+const MAX_REQUIRED: (usize, usize) = (32, 64);
+/// Matches that are shown as possibly unrelated when nothing fits.
+pub const MAX_NEAREST: usize = 3;
+
+/// Below this share of the query's weight a tool is no match.
+const FLOOR: f32 = 0.18;
+const MEDIUM: f32 = 0.4;
+const HIGH: f32 = 0.62;
+/// A tool that covers much of the query, but nothing of it by its name, is never a sure match.
+const HIGH_BY_NAME: f32 = 0.3;
+
+/// How sure a match is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    Low,
+    Medium,
+    High,
+}
+
+/// A tool of the view with its place in an answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    pub id: u32,
+    pub score: f64,
+    pub confidence: Confidence,
+}
+
+/// What one query found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Found {
+    /// Best first.
+    pub matches: Vec<Scored>,
+    /// Tools below the floor, when there are no matches.
+    pub nearest: Vec<Scored>,
+}
+
+fn confidence(hit: &Hit) -> Confidence {
+    if hit.exact || hit.whole || (hit.coverage >= HIGH && hit.name_coverage >= HIGH_BY_NAME) {
+        Confidence::High
+    } else if hit.coverage >= MEDIUM {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    }
+}
+
+/// Scores are told to four digits, so that the same state gives the same bytes on every machine.
+fn rounded(score: f64) -> f64 {
+    (score * 10_000.0).round() / 10_000.0
+}
+
+/// The matches of a keyword ranking.
+pub fn by_keywords(outcome: &Outcome) -> Found {
+    let scored = |hit: &Hit| Scored {
+        id: hit.candidate,
+        score: rounded(f64::from(hit.score)),
+        confidence: confidence(hit),
+    };
+    let fits = |hit: &&Hit| hit.exact || hit.whole || hit.coverage >= FLOOR;
+    let matches: Vec<Scored> = outcome.hits.iter().filter(fits).map(scored).collect();
+    let nearest = if matches.is_empty() {
+        outcome.hits.iter().take(MAX_NEAREST).map(scored).collect()
+    } else {
+        Vec::new()
+    };
+    Found { matches, nearest }
+}
+
+/// The matches of an endpoint's ranking (`ranked`: tool and score, best first). Tools that the query names keep their
+/// place in front. Scores of unknown models are not comparable, so confidence comes from the words and the order.
+pub fn by_endpoint(ranked: &[(u32, f64)], words: &Outcome, min_score: Option<f64>, limit: usize) -> Found {
+    let evidence = |id: u32| words.hits.iter().find(|hit| hit.candidate == id);
+    let scored = |at: usize, id: u32, score: f64| {
+        let by_words = evidence(id).map_or(Confidence::Low, confidence);
+        let by_order = if at == 0 { Confidence::Medium } else { Confidence::Low };
+        Scored { id, score: rounded(score), confidence: by_words.max(by_order) }
+    };
+    let score_of = |id: u32| ranked.iter().find(|(ranked, _)| *ranked == id).map_or(0.0, |(_, score)| *score);
+    let named: Vec<u32> =
+        words.hits.iter().filter(|hit| hit.exact || hit.whole).map(|hit| hit.candidate).collect();
+    let kept = |score: f64| min_score.is_none_or(|least| score >= least);
+    let rest = ranked.iter().enumerate().filter(|(_, (id, score))| !named.contains(id) && kept(*score));
+    let mut matches: Vec<Scored> = named.iter().map(|id| scored(0, *id, score_of(*id))).collect();
+    let room = limit.saturating_sub(matches.len());
+    matches.extend(rest.map(|(at, (id, score))| scored(at, *id, *score)).take(room));
+    let nearest = if matches.is_empty() {
+        let weak = ranked
+            .iter()
+            .take(MAX_NEAREST)
+            .map(|(id, score)| Scored { confidence: Confidence::Low, ..scored(1, *id, *score) });
+        weak.collect()
+    } else {
+        Vec::new()
+    };
+    Found { matches, nearest }
+}
+
+/// The order in which the matches of several queries are warmed: best of each, second of each, and so on; sure enough
+/// ones only, each tool once.
+pub fn warming_order(found: &[Found], may_warm: impl Fn(u32) -> bool) -> Vec<u32> {
+    let longest = found.iter().map(|found| found.matches.len()).max().unwrap_or(0);
+    let mut order = Vec::new();
+    for rank in 0..longest {
+        for scored in found.iter().filter_map(|found| found.matches.get(rank)) {
+            if scored.confidence > Confidence::Low && may_warm(scored.id) && !order.contains(&scored.id) {
+                order.push(scored.id);
+            }
+        }
+    }
+    order
+}
+
+/// A description on one line, as a brief match shows it.
+pub fn brief_description(tool: &Tool) -> String {
+    let text = tool.description();
+    // A multiple of what is shown is cleaned: a description may be a quarter of a megabyte.
+    let head = text.char_indices().nth(8 * BRIEF_CHARS).map_or(&*text, |(end, _)| &text[..end]);
+    clip(&one_line(head), BRIEF_CHARS).into_owned()
+}
+
+/// A whole description without hidden characters; its lines are kept.
+pub fn whole_description(tool: &Tool) -> String {
+    match tool.description() {
+        text if text.chars().any(is_hidden) => {
+            text.chars().filter(|character| !is_hidden(*character)).collect()
+        }
+        text => text.into_owned(),
+    }
+}
+
+/// The required arguments of a tool, bounded and cleaned.
+pub fn required_arguments(tool: &Tool) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Root<'a> {
+        #[serde(borrow)]
+        required: Option<Vec<Cow<'a, str>>>,
+    }
+    let root: Option<Root<'_>> = serde_json::from_str(tool.parameters()).ok();
+    let names = root.and_then(|root| root.required).unwrap_or_default();
+    names.iter().take(MAX_REQUIRED.0).map(|name| clip(&one_line(name), MAX_REQUIRED.1).into_owned()).collect()
+}
+
+/// The text of a tool that an endpoint ranks: group, name as words and as it is, description, argument names.
+pub fn endpoint_text(tool: &Tool, stored_name: &str, group: &str, aliases: &[String]) -> String {
+    const MAX_CHARS: usize = 1_000;
+    let words: String = stored_name.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let mut text = format!(
+        "{} {} ({stored_name}): {}",
+        one_line(group),
+        one_line(&words),
+        one_line(&tool.description())
+    );
+    let arguments = argument_names(tool);
+    if !arguments.is_empty() {
+        text.push_str(" Arguments: ");
+        text.push_str(&arguments.join(", "));
+    }
+    for alias in aliases.iter().chain(tool.aliases()) {
+        text.push_str(" / ");
+        text.push_str(alias);
+    }
+    clip(&one_line(&text), MAX_CHARS).into_owned()
+}
+
+fn argument_names(tool: &Tool) -> Vec<String> {
+    let schema: serde_json::Value = serde_json::from_str(tool.parameters()).unwrap_or_default();
+    let properties = schema.get("properties").and_then(serde_json::Value::as_object);
+    properties.map(|properties| properties.keys().take(32).cloned().collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(candidate: u32, coverage: f32) -> Hit {
+        Hit {
+            candidate,
+            score: coverage * 10.0,
+            coverage,
+            name_coverage: coverage,
+            exact: false,
+            whole: false,
+        }
+    }
+
+    #[test]
+    fn weak_hits_are_no_matches_and_are_not_lost() {
+        let outcome = Outcome { hits: vec![hit(3, 0.1), hit(1, 0.05)], terms: 3 };
+        let found = by_keywords(&outcome);
+        assert!(found.matches.is_empty());
+        assert_eq!(found.nearest.iter().map(|scored| scored.id).collect::<Vec<_>>(), [3, 1]);
+        let strong = by_keywords(&Outcome { hits: vec![hit(3, 0.9), hit(1, 0.45), hit(2, 0.2)], terms: 3 });
+        let sure: Vec<Confidence> = strong.matches.iter().map(|scored| scored.confidence).collect();
+        assert_eq!(sure, [Confidence::High, Confidence::Medium, Confidence::Low]);
+        assert!(strong.nearest.is_empty());
+    }
+
+    #[test]
+    fn a_named_tool_comes_first_whatever_the_endpoint_says() {
+        let named = Hit { exact: true, ..hit(7, 0.3) };
+        let words = Outcome { hits: vec![named, hit(1, 0.5)], terms: 2 };
+        let found = by_endpoint(&[(1, 0.9), (2, 0.8), (7, 0.1)], &words, None, 2);
+        assert_eq!(found.matches.iter().map(|scored| scored.id).collect::<Vec<_>>(), [7, 1]);
+        let floor = by_endpoint(&[(1, 0.2)], &Outcome::default(), Some(0.5), 5);
+        assert_eq!((floor.matches.len(), floor.nearest.len()), (0, 1));
+    }
+
+    #[test]
+    fn warming_goes_round_the_queries() {
+        let found = |ids: &[u32]| Found {
+            matches: ids
+                .iter()
+                .map(|id| Scored { id: *id, score: 1.0, confidence: Confidence::High })
+                .collect(),
+            nearest: Vec::new(),
+        };
+        assert_eq!(warming_order(&[found(&[1, 2, 3]), found(&[4, 1])], |id| id != 3), [1, 4, 2]);
+    }
+}

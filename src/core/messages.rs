@@ -1,0 +1,93 @@
+//! Reading a conversation in any provider's shape: the calls of its last turn and its last user text.
+//!
+//! Messages are private: nothing of them is stored or logged.
+
+use serde_json::Value;
+
+/// Names of the tools that the model called in its last turn with calls.
+///
+/// Understood are `tool_calls[]` (OpenAI Chat), `content[]` with `tool_use` blocks (Anthropic), `function_call` items
+/// (OpenAI Responses), `parts[]` with `functionCall` (Gemini), `toolUse` blocks (Bedrock) and `calls[]` (canonical).
+pub fn last_called_names(messages: &[Value]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for message in messages.iter().rev() {
+        let called = called_names(message);
+        let is_item = message.get("type").and_then(Value::as_str) == Some("function_call");
+        if called.is_empty() {
+            // Outputs of calls stand between the call items of one turn.
+            if names.is_empty() || message.get("type").and_then(Value::as_str) == Some("function_call_output")
+            {
+                continue;
+            }
+            break;
+        }
+        names.extend(called);
+        if !is_item {
+            break;
+        }
+    }
+    names
+}
+
+fn called_names(message: &Value) -> Vec<String> {
+    let list = |key: &str| message.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let blocks = list("content").iter().chain(list("parts")).chain(list("tool_calls")).chain(list("calls"));
+    blocks.chain([message]).filter_map(called_name).map(str::to_owned).collect()
+}
+
+fn called_name(block: &Value) -> Option<&str> {
+    let inner =
+        ["function", "functionCall", "function_call", "toolUse"].iter().find_map(|key| block.get(*key));
+    let kind = block.get("type").and_then(Value::as_str);
+    let is_call = inner.is_some()
+        || matches!(kind, Some("tool_use" | "function_call" | "tool-call"))
+        || (block.get("arguments").is_some() && block.get("role").is_none());
+    if !is_call {
+        return None;
+    }
+    let holder = inner.filter(|inner| inner.is_object()).unwrap_or(block);
+    holder.get("name").or_else(|| holder.get("toolName"))?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_calls_are_found_in_every_shape() {
+        let openai = json!([
+            {"role": "assistant", "tool_calls": [{"id": "0", "function": {"name": "old", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "0", "content": "x"},
+            {"role": "assistant", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "a", "arguments": "{}"}},
+                {"id": "2", "type": "function", "function": {"name": "b", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "x"}
+        ]);
+        let anthropic = json!([
+            {"role": "assistant", "content": [{"type": "text", "text": "so"}, {"type": "tool_use", "id": "1", "name": "a", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "name"}]}
+        ]);
+        let responses = json!([
+            {"type": "function_call", "name": "a", "arguments": "{}", "call_id": "1"},
+            {"type": "function_call_output", "call_id": "1", "output": "x"}
+        ]);
+        let gemini = json!([{"role": "model", "parts": [{"functionCall": {"name": "a", "args": {}}}]}]);
+        let names = |messages: &Value| last_called_names(messages.as_array().unwrap());
+        assert_eq!(names(&openai), ["a", "b"]);
+        for messages in [&anthropic, &responses, &gemini] {
+            assert_eq!(names(messages), ["a"], "{messages}");
+        }
+        assert!(names(&json!(["plain text", {"role": "user", "content": "hi", "name": "bob"}])).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn odd_messages_never_panic(text in any::<String>()) {
+            let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text));
+            last_called_names(&[value.clone(), json!({"content": [value.clone()], "tool_calls": value})]);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The pure core: every decision is a function of its inputs. No async, no I/O, no clock, no randomness.
+
+pub mod assemble;
+pub mod bridge;
+pub mod calls;
+pub mod catalog;
+pub mod digest;
+pub mod format;
+pub mod grant;
+pub mod id;
+pub mod json;
+pub mod lexical;
+pub mod listing;
+pub mod matches;
+pub mod messages;
+pub mod policy;
+pub mod schema;
+pub mod selector;
+pub mod text;
+pub mod tokens;
+pub mod tool;
+pub mod warm;
+pub mod warning;

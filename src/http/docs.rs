@@ -1,0 +1,79 @@
+//! `/docs`: the API browser, and the page that explains every error code.
+//!
+//! All assets are part of the program, so that the pages work in a closed network.
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::http::problem::{Code, ERRORS_PAGE};
+
+/// The page changes only with the program.
+static PAGE: LazyLock<String> = LazyLock::new(errors_page);
+
+/// The routes at and below `/docs`. The browser reads `openapi_path`, which is served elsewhere.
+pub fn router<S>(openapi_path: &'static str) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let browser = SwaggerUi::new("/docs").config(Config::new([openapi_path]).use_base_layout());
+    Router::from(browser).route(ERRORS_PAGE, get(errors))
+}
+
+async fn errors() -> Response {
+    // Nothing on this page is ever loaded or run.
+    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(PAGE.as_str())).into_response()
+}
+
+fn errors_page() -> String {
+    let mut page = String::from(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Toolrack: errors</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;\
+         color:#1c1c1c;background:#fff}h2{font-size:1.1rem;margin:2rem 0 .2rem}h2 a{color:inherit}\
+         code{background:#eee;padding:.1em .3em;border-radius:3px}section:target{background:#fff6d5}p{margin:.2rem 0}\
+         @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}code{background:#333}\
+         section:target{background:#3a3210}a{color:#8ab4f8}}</style></head><body>\n\
+         <h1>Errors</h1>\n<p>A request that is not answered as asked gets a problem document (RFC 9457) with one of \
+         these codes. <code>detail</code> says what is wrong with the very request, <code>errors</code> where, and \
+         <code>request_id</code> finds it in the log.</p>\n",
+    );
+    for code in Code::ALL {
+        let name = code.as_str();
+        // Writing to a String cannot fail.
+        let _written = writeln!(
+            page,
+            "<section id=\"{name}\"><h2><a href=\"#{name}\"><code>{name}</code></a> {title}</h2>\
+             <p>Status {status}. {help}</p></section>",
+            title = escaped(code.title()),
+            status = code.status(),
+            help = escaped(code.help()),
+        );
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_anchor_and_nothing_is_loaded() {
+        for code in Code::ALL {
+            assert!(PAGE.contains(&format!("id=\"{}\"", code.as_str())));
+        }
+        assert!(PAGE.contains("&lt;group&gt;__&lt;name&gt;"));
+        assert!(!PAGE.contains("http://") && !PAGE.contains("https://") && !PAGE.contains("<script"));
+    }
+}

@@ -1,0 +1,101 @@
+//! For operators and their machines: `/healthz`, `/readyz`, `/metrics`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use crate::service::Toolrack;
+use crate::telemetry;
+
+/// The media type of the Prometheus text format.
+const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// That the process runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HealthDocument {
+    /// Always `ok`.
+    #[schema(value_type = String)]
+    pub status: &'static str,
+    /// Version of the program.
+    #[schema(value_type = String)]
+    pub version: &'static str,
+}
+
+/// Whether requests should be sent here.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadinessDocument {
+    /// `ready` or `not_ready`.
+    #[schema(value_type = String)]
+    pub status: &'static str,
+    pub components: ReadinessComponents,
+}
+
+/// What has to work for a request to be answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReadinessComponents {
+    pub database: ComponentState,
+    /// The server itself, which stops taking requests before it ends.
+    pub server: ComponentState,
+}
+
+/// How one component does.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct ComponentState {
+    /// `ok`, `unavailable` (database) or `draining` (server).
+    #[schema(value_type = String)]
+    pub status: &'static str,
+}
+
+/// Tells handlers that the server is about to end.
+#[derive(Debug, Clone)]
+pub(crate) struct Draining(pub(crate) CancellationToken);
+
+/// Tell that the process runs
+#[utoipa::path(get, path = "/healthz", operation_id = "healthz", tag = "service", security(()),
+    responses((status = 200, description = "It runs", body = HealthDocument)))]
+pub(crate) async fn healthz() -> Json<HealthDocument> {
+    Json(HealthDocument { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Tell whether requests can be answered
+///
+/// Names the component that does not work.
+#[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "service", security(()),
+    responses(
+        (status = 200, description = "Requests can be sent", body = ReadinessDocument),
+        (status = 503, description = "Requests should go elsewhere", body = ReadinessDocument),
+    ))]
+pub(crate) async fn readyz(
+    State(service): State<Toolrack>,
+    State(draining): State<Draining>,
+) -> (StatusCode, Json<ReadinessDocument>) {
+    let database = service.ready().await;
+    if let Err(error) = &database {
+        tracing::warn!(%error, "the database does not answer");
+    }
+    let state = |works: bool, otherwise| ComponentState { status: if works { "ok" } else { otherwise } };
+    let serves = !draining.0.is_cancelled();
+    let components = ReadinessComponents {
+        database: state(database.is_ok(), "unavailable"),
+        server: state(serves, "draining"),
+    };
+    if database.is_ok() && serves {
+        (StatusCode::OK, Json(ReadinessDocument { status: "ready", components }))
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, Json(ReadinessDocument { status: "not_ready", components }))
+    }
+}
+
+/// Read the metrics
+///
+/// In the Prometheus text format.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "service",
+    responses((status = 200, description = "All metrics", body = String, content_type = "text/plain")))]
+pub(crate) async fn metrics(State(service): State<Toolrack>) -> impl IntoResponse {
+    service.report_caches();
+    ([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], telemetry::render())
+}

@@ -1,0 +1,26 @@
+//! The HTTP interface: routes and their documents, and everything around them that only HTTP knows.
+//!
+//! Handlers read a request into the words of the service and write its answer; every decision is the service's. The
+//! list of all routes is [`router`]; what is refused becomes a [`problem`].
+
+pub mod auth;
+pub mod body;
+mod connection;
+pub mod docs;
+mod drain;
+mod etag;
+mod fields;
+pub mod health;
+pub mod layers;
+pub mod openapi;
+pub mod problem;
+mod refusal;
+pub mod router;
+pub mod server;
+pub mod v1;
+
+#[cfg(test)]
+mod tests;
+
+pub use router::app;
+pub use server::serve;

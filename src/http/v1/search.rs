@@ -1,0 +1,60 @@
+//! `/v1/search`: finding tools for a task.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::fields::{OneOrMany, exactly_one, excluded, grant_body};
+use crate::http::body::ApiJson;
+use crate::http::problem::Problem;
+use crate::http::refusal::{Sent, placed};
+use crate::service::{SearchAnswer, SearchRequest, Toolrack};
+
+grant_body! {
+    /// What to look for: exactly one of `query` and `queries`.
+    pub struct SearchBody {
+        /// What is to be done, in words: one query, or an array of them. At most 2000 characters each (see
+        /// `GET /v1/limits`).
+        query: Option<OneOrMany>,
+        /// Several queries, at most 10.
+        #[schema(max_items = 10)]
+        queries: Option<Vec<String>>,
+        /// Matches per query, from 1 to the config's `max_search_limit`; out of range it is clamped. Default: the
+        /// config's `search_default_limit`.
+        #[schema(minimum = 1, maximum = 50)]
+        limit: Option<f64>,
+        /// How much a match tells: `names`, `brief` (default; descriptions of at most 200 characters) or `full` (with
+        /// the schema of the arguments). `signature` is reserved.
+        #[schema(example = "brief")]
+        detail: Option<String>,
+        /// Whether the session keeps what is found, so that it stands in the array from the next assembly on.
+        /// Default: true.
+        warm: Option<bool>,
+        /// Reserved: how each match came to its place. Default: false.
+        explain: Option<bool>,
+        /// Reserved: what the task is about, beside the query.
+        context: Option<String>,
+    }
+}
+
+/// Find tools
+///
+/// Ranks the tools of the grant for one or several queries. Never an error because an external endpoint is down:
+/// `degraded` tells, and keywords rank.
+#[utoipa::path(post, path = "/v1/search", operation_id = "search", tag = "agent",
+    request_body = SearchBody,
+    responses((status = 200, description = "Matches per query", body = SearchAnswer), (status = 412)))]
+pub(crate) async fn search(
+    State(service): State<Toolrack>,
+    ApiJson(mut body): ApiJson<SearchBody>,
+) -> Result<Json<SearchAnswer>, Problem> {
+    let (caller, fields) = body.take_grant();
+    let (queries, sent) = match (body.query, body.queries) {
+        (Some(OneOrMany::Many(queries)), None) => (queries, Sent::List("query")),
+        (Some(OneOrMany::Many(_)), Some(_)) => return Err(excluded("queries", "query")),
+        (Some(OneOrMany::One(query)), queries) => exactly_one("query", Some(query), "queries", queries)?,
+        (None, queries) => exactly_one("query", None, "queries", queries)?,
+    };
+    let SearchBody { limit, detail, warm, explain, context, .. } = body;
+    let request = SearchRequest { caller, fields, queries, limit, detail, warm, explain, context };
+    service.search(request).await.map(Json).map_err(|error| placed(&error, "queries", sent))
+}

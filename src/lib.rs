@@ -1,0 +1,15 @@
+//! Toolrack: an HTTP service that keeps LLM agents' tool lists small without hiding what they can do.
+//!
+//! The layers, from the outside in; a module may use those to the right of it and never those to the left:
+//! `cli` → `http` → `service` → `core`, with `store` and `rerank` behind the traits that `service` asks.
+//! `core` is pure: no async, no I/O, no clock, no randomness. ARCHITECTURE.md has the invariants.
+
+pub mod cli;
+pub mod config;
+pub mod core;
+pub mod demo;
+pub mod http;
+pub mod rerank;
+pub mod service;
+pub mod store;
+pub mod telemetry;

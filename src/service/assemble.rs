@@ -1,0 +1,279 @@
+//! `assemble`: the tools of the next model call.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::context::{Caller, Context, GrantFields, WINDOW_RANGE};
+use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
+use super::{Error, Toolrack};
+use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
+use crate::core::digest::Digest;
+use crate::core::grant::{Catalogs, Resolved};
+use crate::core::id::SessionKey;
+use crate::core::messages::last_called_names;
+use crate::core::tool::ToolKey;
+use crate::core::warm::{WarmChange, WarmSet};
+use crate::core::warning::Warning;
+use crate::telemetry;
+
+/// The raw JSON array of an agent's live tools.
+pub type InlineTools = Arc<str>;
+
+/// What an assembly asks for.
+#[derive(Debug, Clone)]
+pub struct AssembleRequest {
+    pub caller: Caller,
+    pub fields: GrantFields,
+    pub tools: Option<InlineTools>,
+    /// Tools that the agent ran natively since the last assembly.
+    pub used: Vec<String>,
+    /// The conversation, for the calls in its last turn.
+    pub messages: Option<Vec<Value>>,
+    pub epoch: bool,
+    pub if_fingerprint: Option<String>,
+}
+
+/// An assembled answer.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    /// The JSON body.
+    pub body: Bytes,
+}
+
+/// A plan with the answer that every sessionless caller gets from it.
+#[derive(Debug)]
+pub(super) struct PlanEntry {
+    pub plan: Plan,
+    stateless: OnceLock<Stateless>,
+}
+
+#[derive(Debug)]
+struct Stateless {
+    body: Bytes,
+    saved: u64,
+}
+
+impl PlanEntry {
+    pub fn new(plan: Plan) -> Self {
+        Self { plan, stateless: OnceLock::new() }
+    }
+
+    pub fn bytes(&self) -> usize {
+        // The stateless answer repeats the plan's own bytes.
+        2 * self.plan.bytes()
+    }
+}
+
+fn saved(answer: &Answer) -> u64 {
+    u64::try_from(answer.tokens.saved).unwrap_or(0)
+}
+
+impl Toolrack {
+    /// Assembles the array, the listing and all that the agent should know beside them.
+    pub async fn assemble(&self, request: AssembleRequest) -> Result<Assembled, Error> {
+        request.fields.check_profile()?;
+        let format = request.fields.format()?.unwrap_or_default();
+        if request.tools.is_some() && request.fields.tools_ref.is_some() {
+            return Err(Error::invalid("/tools_ref", "invalid_value", "send either `tools` or `tools_ref`"));
+        }
+        let caller = &request.caller;
+        let heads = self.heads(caller).await?;
+        let (config, merged) = self.merged(&heads).await?;
+        let mut warnings = Vec::new();
+        let mut tools_ref = request.fields.tools_ref.clone();
+        let catalogs = if let Some(tools) = &request.tools {
+            let upload = self.take_inline(&caller.user, tools).await?;
+            warnings.extend(upload.warnings.iter().cloned());
+            tools_ref = Some(upload.reference.clone());
+            Catalogs::Inline(Arc::clone(&upload.catalog))
+        } else if let Some(reference) = &tools_ref {
+            Catalogs::Inline(self.inline_catalog(&caller.user, reference).await?)
+        } else {
+            self.stored_catalogs(caller, &heads).await?
+        };
+        let window = window(request.fields.context_window, merged.policy.context_window, &mut warnings);
+        let entry = self.view(catalogs, config, &merged, vec![request.fields.selection.clone()]).await?;
+        let context = Context { merged, entry, format, window, heads, session: None };
+        let plan = self.plan(&context).await?;
+        telemetry::assemble(plan.plan.tier, format.as_str());
+        match caller.session_key() {
+            None => Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)),
+            Some(key) => self.assemble_session(&key, context, plan, request, tools_ref, warnings).await,
+        }
+    }
+
+    async fn assemble_session(
+        &self,
+        key: &SessionKey,
+        context: Context,
+        plan: Arc<PlanEntry>,
+        request: AssembleRequest,
+        tools_ref: Option<String>,
+        mut warnings: Vec<Warning>,
+    ) -> Result<Assembled, Error> {
+        let used = used_tools(&context, &request, &mut warnings);
+        let session =
+            SessionAssembly { context: &context, plan: &plan.plan, request: &request, tools_ref, used };
+        let answer = self
+            .update_session(key, Deed::Assembly, |stored, warm, now| {
+                Ok(session.apply(stored, warm, now, warnings))
+            })
+            .await?;
+        if answer.cache.breaks {
+            telemetry::cache_break(answer.cache.reason.as_str());
+        }
+        telemetry::tokens_saved(saved(&answer));
+        Ok(Assembled { body: answer.body.into() })
+    }
+}
+
+/// The answer for a caller without a session; the usual one is made once per plan.
+fn assemble_stateless(
+    context: &Context,
+    entry: &PlanEntry,
+    request: &AssembleRequest,
+    tools_ref: Option<&str>,
+    warnings: Vec<Warning>,
+) -> Assembled {
+    let usual = tools_ref.is_none() && warnings.is_empty() && request.if_fingerprint.is_none();
+    if !usual {
+        let if_fingerprint = request.if_fingerprint.as_deref();
+        let input = AnswerInput { if_fingerprint, tools_ref, warnings, ..AnswerInput::default() };
+        let answer = answer(context.view(), &entry.plan, &input);
+        telemetry::tokens_saved(saved(&answer));
+        return Assembled { body: answer.body.into() };
+    }
+    let stateless = entry.stateless.get_or_init(|| {
+        let answer = answer(context.view(), &entry.plan, &AnswerInput::default());
+        Stateless { saved: saved(&answer), body: answer.body.into() }
+    });
+    telemetry::tokens_saved(stateless.saved);
+    Assembled { body: stateless.body.clone() }
+}
+
+/// The window in force; one out of range is clamped, with a warning.
+fn window(asked: Option<f64>, default: u32, warnings: &mut Vec<Warning>) -> u32 {
+    let Some(asked) = asked else { return default };
+    let window = asked.clamp(WINDOW_RANGE.0, WINDOW_RANGE.1);
+    if window != asked {
+        let detail = format!("{asked} is out of range; {window} is used");
+        warnings.push(Warning::new("clamped", detail).at("/context_window"));
+    }
+    window as u32
+}
+
+/// The tools that were used since the last assembly, as the request tells them.
+fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<Warning>) -> Vec<ToolKey> {
+    let called = request.messages.as_deref().map(last_called_names).unwrap_or_default();
+    let mut keys = Vec::new();
+    for (at, name) in request.used.iter().enumerate() {
+        if context.view().resolve(name) == Resolved::Unknown {
+            let detail = format!("there is no tool `{name}`");
+            warnings.push(Warning::new("unknown_tool", detail).at(format!("/used/{at}")));
+        }
+    }
+    for name in request.used.iter().chain(&called) {
+        let ids: &[u32] = match context.view().resolve(name) {
+            Resolved::Tool(id) => &[id],
+            Resolved::Ambiguous(ids) => ids,
+            Resolved::Bridge(_) | Resolved::Unknown => &[],
+        };
+        keys.extend(ids.iter().filter_map(|id| context.view().get(*id)).map(|tool| tool.tool.tool.key()));
+    }
+    keys
+}
+
+/// One assembly of a session: a function of its snapshot.
+struct SessionAssembly<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    request: &'a AssembleRequest,
+    tools_ref: Option<String>,
+    used: Vec<ToolKey>,
+}
+
+impl SessionAssembly<'_> {
+    fn apply(
+        &self,
+        stored: &Session,
+        warm: &mut WarmSet,
+        now: i64,
+        warnings: Vec<Warning>,
+    ) -> (Update, Answer) {
+        let catalogs = &self.context.entry.catalogs;
+        let purged = warm.purge(|key| catalogs.parts().any(|catalog| catalog.has(key)));
+        let touched = warm.touch(&self.used, now);
+        let settled = warm.settle(warm_limits(self.context.policy()), self.request.epoch);
+        let shown = shown_warm(self.context, self.plan, warm);
+
+        let previous = stored.settings.assembled.as_deref();
+        let origin = Origin {
+            catalog: catalogs.version().into_owned(),
+            config: self.context.merged.digest.to_string(),
+            grant: grant_digest(&self.request.fields.selection, self.context.window),
+        };
+        let input = AnswerInput {
+            warm: &shown,
+            origin: origin.clone(),
+            previous: previous.map(|previous| &previous.sent),
+            epoch: self.request.epoch,
+            if_fingerprint: self.request.if_fingerprint.as_deref(),
+            tools_ref: self.tools_ref.as_deref(),
+            warnings,
+        };
+        let answer = answer(self.context.view(), self.plan, &input);
+        let state = AssembledState {
+            selection: self.request.fields.selection.clone(),
+            tools_ref: self.tools_ref.clone(),
+            format: self.plan.format.as_str().to_owned(),
+            profile: self.context.policy().profile.clone(),
+            window: self.context.window,
+            sent: answer.sent.clone(),
+            base: self.base(previous, origin),
+        };
+        let changed = previous != Some(&state);
+        let update = Update {
+            warm: WarmChange { touched: touched.touched, removed: purged.removed, ..settled },
+            settings: changed.then(|| SessionSettings { assembled: Some(Arc::new(state)) }),
+            clear: false,
+        };
+        (update, answer)
+    }
+
+    /// The listing base: kept while only the catalog changes, begun anew at an epoch.
+    fn base(&self, previous: Option<&AssembledState>, origin: Origin) -> ListingBase {
+        let format = self.plan.format.as_str();
+        let kept = previous.map(|previous| &previous.base).filter(|base| {
+            !self.request.epoch
+                && base.config == origin.config
+                && base.grant == origin.grant
+                && base.format == format
+        });
+        if let Some(base) = kept {
+            return base.clone();
+        }
+        let listing =
+            self.plan.listing.as_ref().map(|listing| Digest::of(listing.text.as_bytes()).to_string());
+        ListingBase {
+            tier: self.plan.tier,
+            listing: listing.unwrap_or_default(),
+            catalog: origin.catalog,
+            config: origin.config,
+            grant: origin.grant,
+            format: format.to_owned(),
+        }
+    }
+}
+
+/// The warm tools that stand in the array, in their order.
+fn shown_warm(context: &Context, plan: &Plan, warm: &WarmSet) -> Vec<u32> {
+    if plan.sends_all() {
+        return Vec::new();
+    }
+    let view = context.view();
+    let waiting = |tool: &&crate::core::warm::WarmTool| !tool.pending;
+    let ids = warm.tools().iter().filter(waiting).filter_map(|tool| view.by_key(&tool.key));
+    ids.filter(|id| view.get(*id).is_some_and(|tool| !tool.core && !tool.unavailable)).collect()
+}

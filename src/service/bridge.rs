@@ -1,0 +1,421 @@
+//! `bridge`: a model's raw tool calls in, what the agent has to do out. The one route besides assemble that a loop needs.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::calls::{CallError, Dispatch, count_unknown};
+use super::context::{Caller, Context, GrantFields};
+use super::describe::look_up;
+use super::search::{QueryResult, SearchAnswer, SearchRequest, ToolMatch};
+use super::sessions::Deed;
+use super::{Error, Toolrack};
+use crate::core::calls::{read_arguments, read_calls};
+use crate::core::format::Format;
+use crate::core::format::{ModelCall, render_whole};
+use crate::core::grant::{BridgeTool, Resolved};
+
+/// Names in one answer of `tool_describe`.
+const NOTHING_ASKED: &str = "name at least one tool";
+
+/// What a bridge request asks for.
+#[derive(Debug, Clone)]
+pub struct BridgeRequest {
+    pub caller: Caller,
+    pub fields: GrantFields,
+    /// Calls as the provider sent them.
+    pub calls: Vec<Value>,
+}
+
+/// What the agent has to do with one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BridgeAction {
+    /// Hand `message` to the model.
+    Respond,
+    /// Run `calls`; the results go back under `reply_to`.
+    Dispatch,
+}
+
+/// The id and name that the model used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct ReplyTo {
+    pub id: String,
+    pub name: String,
+}
+
+/// One call's answer.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct BridgeResult {
+    pub action: BridgeAction,
+    pub reply_to: ReplyTo,
+    /// The text of the message (`respond`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// The message in the provider's shape (`respond`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub message: Option<Value>,
+    /// Whether the content tells of an error (`respond`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// What to run (`dispatch`). Several results go back as one JSON array, in this order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Vec<Dispatch>>,
+}
+
+/// One entry per call, in order.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct BridgeAnswer {
+    pub results: Vec<BridgeResult>,
+    /// Tools that these calls put into the session's array.
+    pub warmed: Vec<String>,
+    /// Tools that had to leave it.
+    pub evicted: Vec<String>,
+}
+
+/// What handling one call gave.
+enum Handled {
+    Respond { content: String, is_error: bool },
+    Dispatch(Vec<Dispatch>),
+}
+
+impl Handled {
+    fn answer(content: &Value) -> Self {
+        Self::Respond { content: content.to_string(), is_error: false }
+    }
+
+    fn error(content: &Value) -> Self {
+        Self::Respond { content: content.to_string(), is_error: true }
+    }
+}
+
+impl Toolrack {
+    /// Handles a model's calls in order.
+    pub async fn bridge(&self, request: BridgeRequest) -> Result<BridgeAnswer, Error> {
+        let most = self.0.limits.calls;
+        if request.calls.is_empty() {
+            return Err(Error::invalid("/calls", "missing_key", "there is no call"));
+        }
+        if request.calls.len() > most {
+            let detail = format!("{} calls are more than {most} at once", request.calls.len());
+            return Err(Error::invalid("/calls", "too_many", detail));
+        }
+        let mut answer = BridgeAnswer { results: Vec::new(), warmed: Vec::new(), evicted: Vec::new() };
+        for call in &request.calls {
+            // The session moves with each call.
+            let context = self.context(&request.caller, &request.fields).await?;
+            let result = self.handle(&context, &request, call, &mut answer).await?;
+            answer.results.push(result);
+        }
+        Ok(answer)
+    }
+
+    async fn handle(
+        &self,
+        context: &Context,
+        request: &BridgeRequest,
+        call: &Value,
+        answer: &mut BridgeAnswer,
+    ) -> Result<BridgeResult, Error> {
+        let wire = context.format.wire();
+        let call = match wire.read_call(call) {
+            Ok(call) => call,
+            Err(why) => {
+                let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let reply_to = ReplyTo { id, name: String::new() };
+                let content = json!({"error": {"code": "invalid_call", "message": why}});
+                return Ok(result(context.format, reply_to, Handled::error(&content)));
+            }
+        };
+        let reply_to = ReplyTo { id: call.id.clone(), name: call.name.clone() };
+        let handled = match context.view().resolve(&call.name) {
+            Resolved::Bridge(tool) => self.handle_bridge(context, request, tool, &call, answer).await?,
+            _ => self.pass_through(context, call, answer).await?,
+        };
+        Ok(result(context.format, reply_to, handled))
+    }
+
+    /// A call of another tool comes back unchanged, under the tool's real name where it is one of the grant.
+    async fn pass_through(
+        &self,
+        context: &Context,
+        call: ModelCall,
+        answer: &mut BridgeAnswer,
+    ) -> Result<Handled, Error> {
+        let view = context.view();
+        let arguments = match read_arguments(call.arguments.as_ref()) {
+            Ok(arguments) => Value::Object(arguments),
+            // Not ours to judge: the agent's own tools may take anything.
+            Err(_) => call.arguments.unwrap_or_default(),
+        };
+        let mut dispatch =
+            Dispatch { id: call.id, name: call.name, group: None, uploaded_name: None, arguments };
+        if let Resolved::Tool(id) = view.resolve_tool(&dispatch.name)
+            && let Some(tool) = view.get(id)
+        {
+            tool.stored_name().clone_into(&mut dispatch.name);
+            if tool.tool.tool.name() != tool.stored_name() {
+                dispatch.group = Some(tool.tool.tool.group().to_owned());
+                dispatch.uploaded_name = Some(tool.tool.tool.name().to_owned());
+            }
+            let (warmed, evicted) = self.warm_called(context, &[id], Deed::Call).await?;
+            answer.warmed.extend(warmed);
+            answer.evicted.extend(evicted);
+        }
+        Ok(Handled::Dispatch(vec![dispatch]))
+    }
+
+    async fn handle_bridge(
+        &self,
+        context: &Context,
+        request: &BridgeRequest,
+        tool: BridgeTool,
+        call: &ModelCall,
+        answer: &mut BridgeAnswer,
+    ) -> Result<Handled, Error> {
+        let arguments = match read_arguments(call.arguments.as_ref()) {
+            Ok(arguments) => arguments,
+            // A bare text is a query or a name; only a call cannot be made of it.
+            Err(_) if tool != BridgeTool::Call && call.arguments.as_ref().is_some_and(Value::is_string) => {
+                Map::from_iter([("query".to_owned(), call.arguments.clone().unwrap_or_default())])
+            }
+            Err(fault) => {
+                return Ok(Handled::error(&json!({"error": {"code": fault.code, "message": fault.message}})));
+            }
+        };
+        match tool {
+            BridgeTool::Search => self.bridge_search(context, request, &arguments, answer).await,
+            BridgeTool::Describe => self.bridge_describe(context, &arguments, answer).await,
+            BridgeTool::Call => self.bridge_call(context, &arguments, &call.id, answer).await,
+        }
+    }
+
+    async fn bridge_search(
+        &self,
+        context: &Context,
+        request: &BridgeRequest,
+        arguments: &Map<String, Value>,
+        answer: &mut BridgeAnswer,
+    ) -> Result<Handled, Error> {
+        let limits = &self.0.limits;
+        let mut queries = texts(arguments, &["query", "queries", "q"]);
+        queries.retain(|query| !query.trim().is_empty());
+        queries.truncate(limits.queries);
+        for query in &mut queries {
+            if let Some((end, _)) = query.char_indices().nth(limits.query_chars) {
+                query.truncate(end);
+            }
+        }
+        if queries.is_empty() {
+            let message = "say in `query` what you want to do";
+            return Ok(Handled::error(&json!({"error": {"code": "missing_query", "message": message}})));
+        }
+        let limit = arguments
+            .get("limit")
+            .and_then(|limit| limit.as_f64().or_else(|| limit.as_str()?.trim().parse().ok()));
+        let search = SearchRequest {
+            caller: request.caller.clone(),
+            fields: request.fields.clone(),
+            queries,
+            limit: limit.filter(|limit| limit.is_finite()).map(f64::trunc),
+            detail: None,
+            warm: None,
+            explain: None,
+            context: None,
+        };
+        let found = self.search(search).await?;
+        answer.warmed.extend(found.warmed.iter().cloned());
+        answer.evicted.extend(found.evicted.iter().cloned());
+        Ok(Handled::answer(&search_text(context, &found)))
+    }
+
+    async fn bridge_describe(
+        &self,
+        context: &Context,
+        arguments: &Map<String, Value>,
+        answer: &mut BridgeAnswer,
+    ) -> Result<Handled, Error> {
+        let mut names = texts(arguments, &["name", "names", "query", "tool", "tools"]);
+        names.retain(|name| !name.trim().is_empty());
+        names.truncate(self.0.limits.names);
+        if names.is_empty() {
+            return Ok(Handled::error(&json!({"error": {"code": "missing_name", "message": NOTHING_ASKED}})));
+        }
+        let view = context.view();
+        let described = look_up(context, &names);
+        let wire = |ids: &[u32]| {
+            ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.wire_name()).collect::<Vec<_>>()
+        };
+        let tools: Vec<Box<RawValue>> = described
+            .ids
+            .iter()
+            .filter_map(|id| view.get(*id))
+            .filter_map(|tool| {
+                RawValue::from_string(render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool)).ok()
+            })
+            .collect();
+        let not_found: Vec<Value> = described
+            .missing
+            .iter()
+            .map(|(name, code, ids)| json!({"name": name, "code": code, "suggestions": wire(ids)}))
+            .collect();
+        let (warmed, evicted) = self.warm_called(context, &described.ids, Deed::Describe).await?;
+        answer.warmed.extend(warmed);
+        answer.evicted.extend(evicted);
+        let is_error = tools.is_empty();
+        #[derive(Serialize)]
+        struct Described {
+            tools: Vec<Box<RawValue>>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            not_found: Vec<Value>,
+        }
+        // Serialised from raw text, so that the model sees the keys of a schema in their order.
+        let content = serde_json::to_string(&Described { tools, not_found }).map_err(Error::internal)?;
+        Ok(Handled::Respond { content, is_error })
+    }
+
+    async fn bridge_call(
+        &self,
+        context: &Context,
+        arguments: &Map<String, Value>,
+        call_id: &str,
+        answer: &mut BridgeAnswer,
+    ) -> Result<Handled, Error> {
+        let calls = match read_calls(arguments, self.0.limits.calls) {
+            Ok(calls) => calls,
+            Err(fault) => {
+                return Ok(Handled::error(&json!({"error": error_text(context, &CallError::from(fault))})));
+            }
+        };
+        let call_id = if call_id.is_empty() { "call" } else { call_id };
+        let resolved = self.resolve_calls(context, calls, call_id).await;
+        count_unknown(&resolved, "bridge");
+        let (warmed, evicted) = self.warm_called(context, &resolved.called, Deed::Call).await?;
+        answer.warmed.extend(warmed);
+        answer.evicted.extend(evicted);
+        let errors: Vec<&CallError> =
+            resolved.results.iter().filter_map(|result| result.as_ref().err()).collect();
+        if errors.is_empty() {
+            return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
+        }
+        if let ([Err(error)], 1) = (resolved.results.as_slice(), resolved.results.len()) {
+            return Ok(Handled::error(&json!({"error": error_text(context, error)})));
+        }
+        // Nothing of the batch runs: the model sees which calls were fine and which were not.
+        let results: Vec<Value> = resolved
+            .results
+            .iter()
+            .map(|result| match result {
+                Ok(dispatch) => json!({"ok": true, "name": dispatch.name, "note": "not run, because another call of the batch was wrong"}),
+                Err(error) => json!({"ok": false, "error": error_text(context, error)}),
+            })
+            .collect();
+        Ok(Handled::error(&json!({"results": results})))
+    }
+}
+
+fn result(format: Format, reply_to: ReplyTo, handled: Handled) -> BridgeResult {
+    match handled {
+        Handled::Dispatch(calls) => BridgeResult {
+            action: BridgeAction::Dispatch,
+            reply_to,
+            content: None,
+            message: None,
+            is_error: None,
+            calls: Some(calls),
+        },
+        Handled::Respond { content, is_error } => BridgeResult {
+            action: BridgeAction::Respond,
+            message: Some(format.wire().result_message(&reply_to.id, &reply_to.name, &content, is_error)),
+            reply_to,
+            content: Some(content),
+            is_error: Some(is_error),
+            calls: None,
+        },
+    }
+}
+
+/// The texts under the first of these keys that has some: a string, an array, or an array written as a string.
+fn texts(arguments: &Map<String, Value>, keys: &[&str]) -> Vec<String> {
+    let read = |value: &Value| -> Vec<String> {
+        let of_list = |list: &[Value]| list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        match value {
+            Value::Array(list) => of_list(list),
+            Value::String(text) => match serde_json::from_str::<Vec<Value>>(text) {
+                Ok(list) => of_list(&list),
+                Err(_) => vec![text.clone()],
+            },
+            _ => Vec::new(),
+        }
+    };
+    keys.iter()
+        .filter_map(|key| arguments.get(*key))
+        .map(read)
+        .find(|texts| !texts.is_empty())
+        .unwrap_or_default()
+}
+
+/// A call's error as the model reads it: wire names for suggestions.
+fn error_text(context: &Context, error: &CallError) -> Value {
+    let mut text = serde_json::to_value(error).unwrap_or_default();
+    if let Some(suggestions) = text.get_mut("suggestions").and_then(Value::as_array_mut) {
+        for name in suggestions {
+            let wire = name.as_str().and_then(|name| wire_name(context, name));
+            if let Some(wire) = wire {
+                *name = Value::from(wire);
+            }
+        }
+    }
+    text
+}
+
+fn wire_name(context: &Context, stored: &str) -> Option<String> {
+    match context.view().resolve_tool(stored) {
+        Resolved::Tool(id) => context.view().get(id).map(|tool| tool.wire_name().to_owned()),
+        _ => None,
+    }
+}
+
+/// A search's answer as the model reads it: what it needs to choose and to call.
+fn search_text(context: &Context, found: &SearchAnswer) -> Value {
+    let prefix = &context.view().bridge_prefix;
+    let shown = |tool: &ToolMatch| {
+        let mut entry = json!({
+            "name": tool.wire_name.as_ref().unwrap_or(&tool.name),
+            "description": tool.description,
+            "group": tool.group,
+            "required": tool.required,
+        });
+        if tool.confidence == crate::core::matches::Confidence::Low {
+            entry["confidence"] = Value::from("low");
+        }
+        entry
+    };
+    let result = |result: &QueryResult| {
+        let mut entry =
+            json!({"query": result.query, "matches": result.matches.iter().map(shown).collect::<Vec<_>>()});
+        if let Some(nearest) = result.nearest.as_ref().filter(|nearest| !nearest.is_empty()) {
+            entry["possibly_unrelated"] = nearest.iter().map(shown).collect();
+        }
+        if let Some(groups) = &result.groups {
+            entry["groups"] =
+                groups.iter().map(|group| json!({"name": group.name, "tools": group.tools})).collect();
+        }
+        if let Some(hint) = &result.hint {
+            entry["hint"] = Value::from(hint.as_str());
+        }
+        entry
+    };
+    let mut text = json!({"results": found.results.iter().map(result).collect::<Vec<_>>()});
+    if found.results.iter().any(|result| !result.matches.is_empty()) {
+        text["next"] = Value::from(format!(
+            "Call one with {prefix}tool_call; {prefix}tool_describe shows all its arguments."
+        ));
+    }
+    if found.truncated {
+        text["truncated"] = Value::Bool(true);
+    }
+    text
+}

@@ -1,0 +1,132 @@
+//! Derived things in memory, each keyed by the content that it was made from, bounded by bytes.
+//!
+//! Nothing here is invalidated by hand: a write makes new content and so new keys; what nobody asks for goes.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use moka::future::Cache;
+
+use super::assemble::PlanEntry;
+use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
+use super::scopes::CachedHead;
+use crate::core::catalog::Catalog;
+use crate::core::digest::Digest;
+use crate::core::format::Format;
+use crate::core::id::Scope;
+use crate::core::lexical::Index;
+use crate::core::schema::Validator;
+use crate::core::warning::Warning;
+
+/// How much memory the caches may take.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheLimits {
+    /// Catalogs and their search indexes, in bytes.
+    pub catalogs_bytes: u64,
+    /// Views and assembled arrays, in bytes.
+    pub views_bytes: u64,
+    /// Sessions, in number.
+    pub sessions: u64,
+}
+
+/// How much one cache holds at the moment.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheUse {
+    pub cache: &'static str,
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+/// An inline catalog as it was read from a request.
+#[derive(Debug)]
+pub(super) struct InlineUpload {
+    pub catalog: Arc<Catalog>,
+    pub reference: String,
+    pub warnings: Vec<Warning>,
+    pub rejected: Vec<&'static str>,
+}
+
+/// The array plan of a view for a format and a window.
+pub(super) type PlanKey = (u64, Format, u32);
+
+/// All caches of the service.
+pub(super) struct Caches {
+    pub heads: Cache<Scope, Arc<CachedHead>>,
+    pub merged: Cache<MergedKey, Arc<Merged>>,
+    /// By content id.
+    pub catalogs: Cache<Arc<str>, Arc<Catalog>>,
+    pub indexes: Cache<Arc<str>, Arc<Index>>,
+    /// By the digest of the raw request text.
+    pub uploads: Cache<Digest, Arc<InlineUpload>>,
+    pub views: Cache<ViewKey, Arc<ViewEntry>>,
+    pub plans: Cache<PlanKey, Arc<PlanEntry>>,
+    /// By tool digest.
+    pub validators: Cache<Digest, Arc<Validator>>,
+    next_view: AtomicU64,
+}
+
+impl fmt::Debug for Caches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Caches")
+    }
+}
+
+/// Entries that nobody asked for in this time go.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+
+fn weighed<K, V>(bytes: u64, weigh: impl Fn(&V) -> usize + Send + Sync + 'static) -> Cache<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    Cache::builder()
+        .max_capacity(bytes)
+        .weigher(move |_: &K, value: &V| u32::try_from(weigh(value) + 256).unwrap_or(u32::MAX))
+        .time_to_idle(IDLE)
+        .build()
+}
+
+fn counted<K, V>(entries: u64) -> Cache<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    Cache::builder().max_capacity(entries).time_to_idle(IDLE).build()
+}
+
+impl Caches {
+    pub fn new(limits: &CacheLimits) -> Self {
+        Self {
+            heads: counted(20_000),
+            merged: counted(10_000),
+            catalogs: weighed(limits.catalogs_bytes / 2, |catalog: &Arc<Catalog>| catalog.bytes()),
+            indexes: weighed(limits.catalogs_bytes / 2, |index: &Arc<Index>| index.bytes()),
+            uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
+            views: weighed(limits.views_bytes / 2, |entry: &Arc<ViewEntry>| entry.bytes()),
+            plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),
+            validators: counted(20_000),
+            next_view: AtomicU64::new(1),
+        }
+    }
+
+    /// A number that no other view of this process has.
+    pub fn next_view_id(&self) -> u64 {
+        self.next_view.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What the caches hold now.
+    pub fn usage(&self) -> Vec<CacheUse> {
+        let weighed = |cache, entries, bytes| CacheUse { cache, entries, bytes };
+        vec![
+            weighed("catalogs", self.catalogs.entry_count(), self.catalogs.weighted_size()),
+            weighed("indexes", self.indexes.entry_count(), self.indexes.weighted_size()),
+            weighed("uploads", self.uploads.entry_count(), self.uploads.weighted_size()),
+            weighed("views", self.views.entry_count(), self.views.weighted_size()),
+            weighed("plans", self.plans.entry_count(), self.plans.weighted_size()),
+            weighed("validators", self.validators.entry_count(), 0),
+        ]
+    }
+}

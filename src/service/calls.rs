@@ -1,0 +1,336 @@
+//! `call`: from what a model wrote to a call that the agent can run, or to an error that one retry mends.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::context::{Caller, Context, GrantFields};
+use super::describe::{Target, shown, suggestions, target};
+use super::sessions::Deed;
+use super::{Error, Toolrack};
+use crate::core::calls::{CallFault, InnerCall, read_calls, unwrap_nested};
+use crate::core::grant::{View, ViewTool};
+use crate::core::schema::{Validator, Verdict};
+use crate::core::text::one_line;
+use crate::core::warning::Warning;
+use crate::telemetry;
+
+/// Keys of the arguments that an error repeats.
+const MAX_RECEIVED_KEYS: usize = 32;
+
+/// What a call request asks for.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    pub caller: Caller,
+    pub fields: GrantFields,
+    /// Entries as the model wrote them.
+    pub calls: Vec<Value>,
+    pub call_id: Option<String>,
+}
+
+/// A call for the agent to run.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Dispatch {
+    /// `<call_id or "call">:tool:<name>`, with `#2` and so on for a repeat.
+    pub id: String,
+    /// The stored name.
+    pub name: String,
+    /// The group of the upload; only for a tool whose stored name is qualified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The name of the upload; only for a tool whose stored name is qualified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uploaded_name: Option<String>,
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+}
+
+/// Why a call cannot be run, with what is needed to mend it.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+pub struct CallError {
+    /// `unknown_tool`, `ambiguous_name`, `tool_unavailable`, `bridge_tool`, `missing_arguments`, `invalid_arguments`,
+    /// `malformed_arguments`, `arguments_not_an_object`, `arguments_too_deep`, `missing_name` or `invalid_call`.
+    #[schema(value_type = String)]
+    pub code: &'static str,
+    /// For the model.
+    pub message: String,
+    /// Where in the arguments, like `arguments.options.count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The JSON Schema keyword that was broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<String>,
+    /// Required arguments that are absent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Argument names that were received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_keys: Option<Vec<String>>,
+    /// The tool's JSON Schema, when arguments are wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub schema: Option<Box<RawValue>>,
+    /// Stored names of tools that may be meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+}
+
+/// What became of one call.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CallResult {
+    /// Whether there is a `dispatch`; otherwise there is an `error`.
+    pub ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<Dispatch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallError>,
+}
+
+impl From<Result<Dispatch, CallError>> for CallResult {
+    fn from(result: Result<Dispatch, CallError>) -> Self {
+        match result {
+            Ok(dispatch) => Self { ok: true, dispatch: Some(dispatch), error: None },
+            Err(error) => Self { ok: false, dispatch: None, error: Some(error) },
+        }
+    }
+}
+
+/// One entry per call, in order.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CallAnswer {
+    pub results: Vec<CallResult>,
+    /// Tools that these calls put into the session's array.
+    pub warmed: Vec<String>,
+    /// Tools that had to leave it.
+    pub evicted: Vec<String>,
+    pub warnings: Vec<Warning>,
+}
+
+/// What reading and checking some calls gave.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub results: Vec<Result<Dispatch, CallError>>,
+    /// Tools that were meant, also with wrong arguments.
+    pub called: Vec<u32>,
+}
+
+impl Toolrack {
+    /// Resolves and checks calls; never runs one.
+    pub async fn call(&self, request: CallRequest) -> Result<CallAnswer, Error> {
+        let most = self.0.limits.calls;
+        if request.calls.is_empty() {
+            return Err(Error::invalid("/calls", "missing_key", "there is no call"));
+        }
+        if request.calls.len() > most {
+            let detail = format!("{} calls are more than {most} at once", request.calls.len());
+            return Err(Error::invalid("/calls", "too_many", detail));
+        }
+        let context = self.context(&request.caller, &request.fields).await?;
+        let call_id = request.call_id.as_deref().unwrap_or("call");
+        let entries = Map::from_iter([("calls".to_owned(), Value::Array(request.calls))]);
+        let resolved = match read_calls(&entries, most) {
+            Ok(calls) => self.resolve_calls(&context, calls, call_id).await,
+            Err(fault) => Resolved { results: vec![Err(fault.into())], called: Vec::new() },
+        };
+        count_unknown(&resolved, "call");
+        let (warmed, evicted) = self.warm_called(&context, &resolved.called, Deed::Call).await?;
+        Ok(CallAnswer {
+            results: resolved.results.into_iter().map(CallResult::from).collect(),
+            warmed,
+            evicted,
+            warnings: context.view().warnings.clone(),
+        })
+    }
+
+    /// Resolves calls in order: names, arguments, schemas.
+    pub(super) async fn resolve_calls(
+        &self,
+        context: &Context,
+        calls: Vec<Result<InnerCall, CallFault>>,
+        call_id: &str,
+    ) -> Resolved {
+        let mut resolved = Resolved::default();
+        let mut repeats: HashMap<String, usize> = HashMap::new();
+        for call in calls {
+            let result = match call {
+                Ok(call) => self.resolve_call(context, call, &mut resolved.called).await,
+                Err(fault) => Err(fault.into()),
+            };
+            resolved.results.push(
+                result.map(|(id, arguments)| dispatch(context.view(), id, arguments, call_id, &mut repeats)),
+            );
+        }
+        resolved
+    }
+
+    async fn resolve_call(
+        &self,
+        context: &Context,
+        call: InnerCall,
+        called: &mut Vec<u32>,
+    ) -> Result<(u32, Value), CallError> {
+        let view = context.view();
+        let id = match target(view, &call.name) {
+            Target::Tool(id) => id,
+            Target::Unavailable(id) => {
+                let name = view.get(id).map(ViewTool::wire_name).unwrap_or_default();
+                let message = format!(
+                    "`{name}` is not available at the moment; it was NOT called. Do something else, or try again later."
+                );
+                return Err(CallError { code: "tool_unavailable", message, ..CallError::default() });
+            }
+            Target::Bridge => {
+                let message = format!(
+                    "`{}` is itself a bridge tool; name the tool that it should call.",
+                    shown(&call.name)
+                );
+                return Err(CallError { code: "bridge_tool", message, ..CallError::default() });
+            }
+            Target::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),
+            Target::Unknown => {
+                return Err(name_error(view, "unknown_tool", &call.name, &suggestions(view, &call.name)));
+            }
+        };
+        called.push(id);
+        let Some(entry) = view.get(id) else { return Err(CallError::default()) };
+        let tool = &entry.tool.tool;
+        let arguments = call.arguments.map_err(|fault| CallError {
+            code: fault.code,
+            message: format!("{} The tool was NOT called.", fault.message),
+            schema: schema_of(entry),
+            ..CallError::default()
+        })?;
+        let declared = declared_arguments(tool.parameters());
+        let arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
+            declared.iter().any(|known| known == key)
+        }));
+        let validator = self.validator(entry).await;
+        check_arguments(entry, &validator, &arguments)?;
+        Ok((id, arguments))
+    }
+
+    async fn validator(&self, entry: &ViewTool) -> Arc<Validator> {
+        let digest = entry.tool.tool.digest();
+        if let Some(validator) = self.0.caches.validators.get(&digest).await {
+            return validator;
+        }
+        let validator = Arc::new(Validator::compile(entry.tool.tool.parameters()));
+        self.0.caches.validators.insert(digest, Arc::clone(&validator)).await;
+        validator
+    }
+}
+
+/// Counts calls of names that mean nothing.
+pub(super) fn count_unknown(resolved: &Resolved, route: &'static str) {
+    let unknown = resolved
+        .results
+        .iter()
+        .filter(|result| result.as_ref().is_err_and(|error| error.code == "unknown_tool"));
+    unknown.for_each(|_| telemetry::unknown_tool_call(route));
+}
+
+impl From<CallFault> for CallError {
+    fn from(fault: CallFault) -> Self {
+        Self { code: fault.code, message: fault.message, ..Self::default() }
+    }
+}
+
+/// The same answer for unknown and forbidden names.
+fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> CallError {
+    let tools: Vec<&ViewTool> = ids.iter().filter_map(|id| view.get(*id)).collect();
+    let wire: Vec<&str> = tools.iter().map(|tool| tool.wire_name()).collect();
+    let name = shown(name);
+    let message = match (code, wire.is_empty()) {
+        ("ambiguous_name", _) => format!("`{name}` means several tools; use one of: {}.", wire.join(", ")),
+        (_, true) => format!("There is no tool `{name}`. Use {}tool_search to find one.", view.bridge_prefix),
+        (_, false) => format!("There is no tool `{name}`. Did you mean {}?", wire.join(", ")),
+    };
+    CallError {
+        code,
+        message,
+        suggestions: tools.iter().map(|tool| tool.stored_name().to_owned()).collect(),
+        ..CallError::default()
+    }
+}
+
+/// Names of the arguments that a schema declares at its root.
+fn declared_arguments(parameters: &str) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Root<'a> {
+        #[serde(borrow)]
+        properties: Option<HashMap<std::borrow::Cow<'a, str>, serde::de::IgnoredAny>>,
+    }
+    let root: Option<Root<'_>> = serde_json::from_str(parameters).ok();
+    root.and_then(|root| root.properties)
+        .unwrap_or_default()
+        .into_keys()
+        .map(std::borrow::Cow::into_owned)
+        .collect()
+}
+
+fn schema_of(entry: &ViewTool) -> Option<Box<RawValue>> {
+    serde_json::from_str(entry.tool.tool.parameters()).ok()
+}
+
+fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -> Result<(), CallError> {
+    let name = entry.wire_name();
+    let received = || {
+        let keys = arguments.as_object().map(|object| object.keys().take(MAX_RECEIVED_KEYS));
+        keys.map(|keys| keys.map(|key| one_line(key).into_owned()).collect())
+    };
+    match validator.check(arguments) {
+        Verdict::Valid | Verdict::Unchecked(_) => Ok(()),
+        Verdict::Missing(missing) => {
+            let shown: Vec<String> = missing.iter().map(|name| one_line(name).into_owned()).collect();
+            Err(CallError {
+                code: "missing_arguments",
+                message: format!(
+                    "`{name}` is missing required argument(s): {}. It was NOT called.",
+                    shown.join(", ")
+                ),
+                missing,
+                received_keys: received(),
+                schema: schema_of(entry),
+                ..CallError::default()
+            })
+        }
+        Verdict::Invalid(violation) => Err(CallError {
+            code: "invalid_arguments",
+            message: format!(
+                "`{name}` was NOT called: {} ({}) {}",
+                violation.path, violation.constraint, violation.message
+            ),
+            path: Some(violation.path),
+            constraint: Some(violation.constraint),
+            received_keys: received(),
+            schema: schema_of(entry),
+            ..CallError::default()
+        }),
+    }
+}
+
+fn dispatch(
+    view: &View,
+    id: u32,
+    arguments: Value,
+    call_id: &str,
+    repeats: &mut HashMap<String, usize>,
+) -> Dispatch {
+    let (name, upload) = match view.get(id) {
+        Some(tool) => {
+            let upload = &tool.tool.tool;
+            let qualified = (upload.name() != tool.stored_name())
+                .then(|| (upload.group().to_owned(), upload.name().to_owned()));
+            (tool.stored_name().to_owned(), qualified)
+        }
+        None => (String::new(), None),
+    };
+    let repeat = repeats.entry(name.clone()).and_modify(|count| *count += 1).or_insert(1);
+    let number = if *repeat > 1 { format!("#{repeat}") } else { String::new() };
+    let (group, uploaded_name) = upload.unzip();
+    Dispatch { id: format!("{call_id}:tool:{name}{number}"), name, group, uploaded_name, arguments }
+}

@@ -1,0 +1,492 @@
+//! Catalogs: stored ones of users and projects, and inline ones that an assembly carries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::caches::InlineUpload;
+use super::scopes::Head;
+use super::{Error, Kind, Toolrack, blocking, now_ms, uncancelled};
+use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredCounts, Upload, read_upload};
+use crate::core::digest::Digest;
+use crate::core::format::ingest::EntryLimits;
+use crate::core::id::{Id, Scope};
+use crate::core::lexical::{Document, Index};
+use crate::core::tool::Tool;
+use crate::core::warning::{FieldError, Warning};
+use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, ToolRow};
+use crate::telemetry;
+
+/// How often a write without a precondition starts again when another one came first.
+const WRITE_TRIES: usize = 5;
+
+/// Names with their number.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NameList {
+    pub count: usize,
+    /// Stored names, sorted.
+    pub names: Vec<String>,
+}
+
+impl From<Vec<String>> for NameList {
+    fn from(names: Vec<String>) -> Self {
+        Self { count: names.len(), names }
+    }
+}
+
+/// What a write changes in a catalog.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CatalogDiff {
+    pub added: NameList,
+    pub changed: NameList,
+    pub removed: NameList,
+    pub unchanged: NameList,
+}
+
+/// What a write of a catalog did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CatalogWritten {
+    /// Hash of the catalog's content, whatever the order; also in the ETag. Empty for the empty catalog.
+    pub catalog_version: String,
+    #[serde(flatten)]
+    pub diff: CatalogDiff,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    pub warnings: Vec<Warning>,
+}
+
+/// A document with its version, as JSON text.
+#[derive(Debug)]
+pub struct ToolDocument {
+    pub json: String,
+    pub version: String,
+}
+
+/// A write of a scope's catalog.
+enum Edit {
+    Replace(Arc<Upload>),
+    Patch(Arc<Upload>, Arc<[String]>),
+}
+
+impl Toolrack {
+    /// A scope's stored catalog, from memory where it is there.
+    pub(super) async fn stored_catalog(&self, scope: &Scope, head: &Head) -> Result<Arc<Catalog>, Error> {
+        let content_id = &head.row.catalog_version;
+        if content_id.is_empty() {
+            return Ok(Arc::new(Catalog::default()));
+        }
+        self.load_catalog(content_id.as_str().into(), CatalogOwner::Scope(scope.clone())).await
+    }
+
+    async fn load_catalog(&self, content_id: Arc<str>, owner: CatalogOwner) -> Result<Arc<Catalog>, Error> {
+        if let Some(catalog) = self.0.caches.catalogs.get(&content_id).await {
+            return Ok(catalog);
+        }
+        let store = Arc::clone(&self.0.store);
+        let load = async move {
+            let rows = store.catalog(&owner).await?;
+            blocking(move || read_rows(rows)).await?.map(Arc::new)
+        };
+        Ok(self.0.caches.catalogs.try_get_with(content_id, load).await?)
+    }
+
+    /// The search index of a catalog.
+    pub(super) async fn index(&self, catalog: &Arc<Catalog>) -> Result<Arc<Index>, Error> {
+        if let Some(index) = self.0.caches.indexes.get(&catalog.content_id()).await {
+            return Ok(index);
+        }
+        let source = Arc::clone(catalog);
+        let build = async move { blocking(move || Arc::new(build_index(&source))).await };
+        Ok(self.0.caches.indexes.try_get_with(catalog.content_id(), build).await?)
+    }
+
+    /// Replaces a scope's catalog.
+    pub async fn put_catalog(
+        &self,
+        scope: &Scope,
+        tools: Vec<Box<RawValue>>,
+        expected: Option<&str>,
+        dry_run: bool,
+    ) -> Result<CatalogWritten, Error> {
+        let upload = self.read_tools(tools, "/tools").await?;
+        if upload.tools.is_empty() {
+            let mut errors: Vec<FieldError> = upload.warnings.iter().map(quarantined).collect();
+            if errors.is_empty() {
+                errors.push(FieldError::new(
+                    "/tools",
+                    "empty",
+                    "an upload holds at least one tool; DELETE empties a catalog",
+                ));
+            }
+            return Err(Error::with_errors(Kind::EmptyUpload, errors));
+        }
+        self.edit_catalog(scope, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
+    }
+
+    /// Adds, replaces and removes single tools.
+    pub async fn patch_catalog(
+        &self,
+        scope: &Scope,
+        upsert: Vec<Box<RawValue>>,
+        remove: Vec<String>,
+        expected: Option<&str>,
+        dry_run: bool,
+    ) -> Result<CatalogWritten, Error> {
+        let wanted = upsert.len();
+        let upload = self.read_tools(upsert, "/upsert").await?;
+        if wanted > 0 && upload.tools.is_empty() && remove.is_empty() {
+            return Err(Error::with_errors(
+                Kind::EmptyUpload,
+                upload.warnings.iter().map(quarantined).collect(),
+            ));
+        }
+        self.edit_catalog(scope, &Edit::Patch(Arc::new(upload), remove.into()), expected, dry_run).await
+    }
+
+    async fn read_tools(&self, entries: Vec<Box<RawValue>>, pointer: &'static str) -> Result<Upload, Error> {
+        let limit = self.0.limits.tools_per_catalog;
+        if entries.len() > limit {
+            return Err(too_many(entries.len(), limit));
+        }
+        let limits = self.0.limits.entry();
+        let upload =
+            blocking(move || read_upload(entries.iter().map(|entry| entry.get()), limits, pointer)).await?;
+        upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
+        Ok(upload)
+    }
+
+    async fn edit_catalog(
+        &self,
+        scope: &Scope,
+        edit: &Edit,
+        expected: Option<&str>,
+        dry_run: bool,
+    ) -> Result<CatalogWritten, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let head = self.fresh_head(scope).await?;
+            check_version(&head, expected)?;
+            let current = self.stored_catalog(scope, &head).await?;
+            let (change, upload_warnings) = plan_change(Arc::clone(&current), edit).await?;
+            let limit = self.0.limits.tools_per_catalog;
+            if change.catalog.len() > limit {
+                return Err(too_many(change.catalog.len(), limit));
+            }
+            let unchanged = change.catalog.content_id() == current.content_id();
+            let (catalog, write, mut written) =
+                finish(change, &current, head.row.catalog_version.clone(), dry_run);
+            written.warnings.splice(0..0, upload_warnings);
+            if dry_run || unchanged {
+                return Ok(written);
+            }
+            match self.write_catalog(scope, catalog, write).await {
+                Ok(()) => return Ok(written),
+                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
+                    return Err(version_mismatch());
+                }
+                Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn write_catalog(
+        &self,
+        scope: &Scope,
+        catalog: Arc<Catalog>,
+        write: CatalogWrite,
+    ) -> Result<(), Error> {
+        let (service, scope) = (self.clone(), scope.clone());
+        uncancelled(async move {
+            service.0.store.write_catalog(&scope, write).await?;
+            if !catalog.is_empty() {
+                service.0.caches.catalogs.insert(catalog.content_id(), catalog).await;
+            }
+            service.fresh_head(&scope).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes a catalog; deleting nothing is fine.
+    pub async fn delete_catalog(&self, scope: &Scope, expected: Option<&str>) -> Result<(), Error> {
+        loop {
+            let head = self.fresh_head(scope).await?;
+            check_version(&head, expected)?;
+            let expected_version = head.row.catalog_version.clone();
+            if expected_version.is_empty() {
+                return Ok(());
+            }
+            let write = CatalogWrite {
+                expected_version,
+                new_version: String::new(),
+                remove: Vec::new(),
+                upsert: Vec::new(),
+                now_ms: now_ms(),
+            };
+            match self.write_catalog(scope, Arc::default(), write).await {
+                Err(error) if error.kind() == Kind::Conflict && expected.is_none() => {}
+                Err(error) if error.kind() == Kind::Conflict => return Err(version_mismatch()),
+                other => return other,
+            }
+        }
+    }
+
+    /// The whole catalog of a scope: `{"catalog_version":…,"tools":[…]}`.
+    pub async fn catalog_document(&self, scope: &Scope) -> Result<ToolDocument, Error> {
+        let head = self.fresh_head(scope).await?;
+        let catalog = self.stored_catalog(scope, &head).await?;
+        blocking(move || {
+            let mut json = String::with_capacity(catalog.bytes());
+            json.push_str(&format!("{{\"catalog_version\":\"{}\",\"tools\":[", catalog.version()));
+            for (at, tool) in catalog.tools().iter().enumerate() {
+                if at > 0 {
+                    json.push(',');
+                }
+                tool.write_document(&mut json);
+            }
+            json.push_str("]}");
+            ToolDocument { json, version: catalog.version().to_owned() }
+        })
+        .await
+    }
+
+    /// One tool of a scope's catalog, by stored, wire or unambiguous uploaded name.
+    pub async fn catalog_tool(&self, scope: &Scope, name: &str) -> Result<ToolDocument, Error> {
+        let head = self.fresh_head(scope).await?;
+        let catalog = self.stored_catalog(scope, &head).await?;
+        match catalog.resolve(name).as_slice() {
+            [] => Err(Error::new(
+                Kind::UnknownTool,
+                format!("`{name}` is not in the catalog of this {}", scope.kind()),
+            )),
+            [tool] => {
+                let mut json = String::new();
+                tool.write_document(&mut json);
+                Ok(ToolDocument { json, version: catalog.version().to_owned() })
+            }
+            several => Err(ambiguous(name, several.iter().map(|tool| tool.stored_name.to_string()))),
+        }
+    }
+
+    /// Reads the live tools of an assembly and stores them under their reference, once per content.
+    pub(super) async fn take_inline(&self, user: &Id, tools: &Arc<str>) -> Result<Arc<InlineUpload>, Error> {
+        let digest = Digest::of(tools.as_bytes());
+        let upload = match self.0.caches.uploads.get(&digest).await {
+            Some(upload) => upload,
+            None => {
+                let (text, limits, most) =
+                    (Arc::clone(tools), self.0.limits.entry(), self.0.limits.tools_per_catalog);
+                let read = async move { blocking(move || read_inline(&text, limits, most)).await? };
+                let upload = self.0.caches.uploads.try_get_with(digest, read).await?;
+                upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
+                upload
+            }
+        };
+        self.keep_inline(user, &upload).await?;
+        Ok(upload)
+    }
+
+    async fn keep_inline(&self, user: &Id, upload: &Arc<InlineUpload>) -> Result<(), Error> {
+        let key = InlineKey { user: user.clone(), reference: upload.reference.clone() };
+        if self.0.sessions.touch_inline(&key, now_ms()) {
+            return Ok(());
+        }
+        let (service, upload) = (self.clone(), Arc::clone(upload));
+        uncancelled(async move {
+            let write = InlineWrite {
+                key: key.clone(),
+                version: upload.catalog.content_id().to_string(),
+                tools: upload.catalog.tools().iter().map(|tool| tool_row(tool)).collect(),
+                now_ms: now_ms(),
+            };
+            service.0.store.write_inline(write).await?;
+            service.0.caches.catalogs.insert(upload.catalog.content_id(), Arc::clone(&upload.catalog)).await;
+            service.0.sessions.know_inline(key, upload.catalog.content_id(), now_ms());
+            Ok(())
+        })
+        .await
+    }
+
+    /// The inline catalog of a reference of this user.
+    pub(super) async fn inline_catalog(&self, user: &Id, reference: &str) -> Result<Arc<Catalog>, Error> {
+        let unknown = || {
+            let detail =
+                "this `tools_ref` is unknown, expired or another user's; send the tools with an assembly";
+            Error::with_errors(
+                Kind::UnknownToolsRef,
+                vec![FieldError::new("/tools_ref", "unknown_tools_ref", detail)],
+            )
+        };
+        if Digest::from_hex(reference).is_none() {
+            return Err(unknown());
+        }
+        let key = InlineKey { user: user.clone(), reference: reference.to_owned() };
+        let content_id = match self.0.sessions.known_inline(&key, now_ms()) {
+            Some(content_id) => content_id,
+            None => {
+                let content_id = self.0.store.inline_catalog(&key).await?.ok_or_else(unknown)?;
+                let content_id: Arc<str> = content_id.into();
+                self.0.sessions.know_inline(key.clone(), Arc::clone(&content_id), now_ms());
+                content_id
+            }
+        };
+        if content_id.is_empty() {
+            return Ok(Arc::default());
+        }
+        self.load_catalog(content_id, CatalogOwner::Inline(key)).await
+    }
+}
+
+/// Several tools for one name.
+pub(super) fn ambiguous(name: &str, candidates: impl Iterator<Item = String>) -> Error {
+    let candidates: Vec<String> = candidates.collect();
+    let detail = format!("`{name}` means several tools; use one of {}", candidates.join(", "));
+    Error::new(Kind::AmbiguousName, detail)
+}
+
+fn quarantined(warning: &Warning) -> FieldError {
+    FieldError::new(warning.pointer.clone().unwrap_or_default(), "tool_quarantined", warning.detail.clone())
+}
+
+fn too_many(count: usize, limit: usize) -> Error {
+    Error::new(Kind::TooManyTools, format!("the catalog would hold {count} tools; {limit} is the limit"))
+}
+
+fn check_version(head: &Head, expected: Option<&str>) -> Result<(), Error> {
+    match expected {
+        Some(expected) if expected != Catalog::version_of(&head.row.catalog_version) => {
+            Err(version_mismatch())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn version_mismatch() -> Error {
+    Error::new(Kind::PreconditionFailed, "the stored catalog is not the version that If-Match names")
+}
+
+async fn plan_change(current: Arc<Catalog>, edit: &Edit) -> Result<(Change, Vec<Warning>), Error> {
+    match edit {
+        Edit::Replace(upload) => {
+            let upload = Arc::clone(upload);
+            blocking(move || (catalog::replace(&current, upload.tools.clone()), upload.warnings.clone()))
+                .await
+        }
+        Edit::Patch(upload, remove) => {
+            let (upload, remove) = (Arc::clone(upload), Arc::clone(remove));
+            let change = blocking(move || {
+                catalog::patch(&current, upload.tools.clone(), &remove)
+                    .map(|change| (change, upload.warnings.clone()))
+            });
+            change.await?.map_err(|several| {
+                let detail = format!(
+                    "`{}` means several tools; use one of {}",
+                    several.name,
+                    several.candidates.join(", ")
+                );
+                let error = FieldError::new(format!("/remove/{}", several.at), "ambiguous_name", detail);
+                Error::with_errors(Kind::AmbiguousName, vec![error])
+            })
+        }
+    }
+}
+
+/// The rows to write and the answer to give for a change.
+fn finish(
+    change: Change,
+    current: &Catalog,
+    expected_version: String,
+    dry_run: bool,
+) -> (Arc<Catalog>, CatalogWrite, CatalogWritten) {
+    let before: HashMap<&str, &Arc<CatalogTool>> =
+        current.tools().iter().map(|tool| (&*tool.stored_name, tool)).collect();
+    let new =
+        |tool: &&Arc<CatalogTool>| before.get(&*tool.stored_name).is_none_or(|old| !Arc::ptr_eq(old, tool));
+    let write = CatalogWrite {
+        expected_version,
+        new_version: change.catalog.content_id().to_string(),
+        remove: change.removed_keys,
+        upsert: change.catalog.tools().iter().filter(new).map(|tool| tool_row(tool)).collect(),
+        now_ms: now_ms(),
+    };
+    let mut warnings = change.warnings;
+    if change.catalog.is_empty() && !current.is_empty() {
+        warnings.push(Warning::new("empty_catalog", "no tool is left in the catalog"));
+    }
+    let written = CatalogWritten {
+        catalog_version: change.catalog.version().to_owned(),
+        diff: CatalogDiff {
+            added: change.added.into(),
+            changed: change.changed.into(),
+            removed: change.removed.into(),
+            unchanged: change.unchanged.into(),
+        },
+        dry_run,
+        warnings,
+    };
+    (Arc::new(change.catalog), write, written)
+}
+
+fn tool_row(tool: &CatalogTool) -> ToolRow {
+    ToolRow {
+        group: tool.tool.group().to_owned(),
+        name: tool.tool.name().to_owned(),
+        body: tool.tool.body().to_owned(),
+        digest: tool.tool.digest().to_string(),
+        tokens: tool.counts.to_text(),
+    }
+}
+
+/// A catalog from its rows. Counts that another version of the program stored are made again.
+fn read_rows(rows: CatalogRows) -> Result<Catalog, Error> {
+    let incoming: Result<Vec<Incoming>, serde_json::Error> = rows
+        .tools
+        .into_iter()
+        .map(|row| {
+            let counts = StoredCounts::from_text(&row.tokens);
+            let tool = match Digest::from_hex(&row.digest) {
+                Some(digest) => Tool::from_stored(row.body, digest),
+                None => Tool::from_body(row.body),
+            };
+            tool.map(|tool| Incoming { tool: Arc::new(tool), counts })
+        })
+        .collect();
+    let incoming =
+        incoming.map_err(|error| Error::internal(format!("a stored tool cannot be read: {error}")))?;
+    Ok(Catalog::build(incoming, &Catalog::default()).0)
+}
+
+fn build_index(catalog: &Catalog) -> Index {
+    let descriptions: Vec<_> = catalog.tools().iter().map(|tool| tool.tool.description()).collect();
+    Index::build(catalog.tools().iter().zip(&descriptions).map(|(tool, description)| Document {
+        group: tool.tool.group(),
+        name: tool.tool.name(),
+        description,
+        parameters: tool.tool.parameters(),
+        aliases: tool.tool.aliases(),
+    }))
+}
+
+fn read_inline(text: &str, limits: EntryLimits, most: usize) -> Result<Arc<InlineUpload>, Error> {
+    let entries: Vec<&RawValue> = serde_json::from_str(text)
+        .map_err(|_| Error::invalid("/tools", "wrong_type", "`tools` must be an array of tools"))?;
+    if entries.len() > most {
+        return Err(too_many(entries.len(), most));
+    }
+    let upload = read_upload(entries.iter().map(|entry| entry.get()), limits, "/tools");
+    let change = catalog::replace(&Catalog::default(), upload.tools);
+    let mut warnings = upload.warnings;
+    warnings.extend(change.warnings);
+    let reference = Digest::of(change.catalog.content_id().as_bytes()).to_string();
+    Ok(Arc::new(InlineUpload {
+        catalog: Arc::new(change.catalog),
+        reference,
+        warnings,
+        rejected: upload.rejected,
+    }))
+}

@@ -1,0 +1,309 @@
+//! What a request sees: config, catalogs and grant, resolved once and shared by all who ask for the same.
+
+use std::sync::{Arc, OnceLock};
+
+use super::assemble::PlanEntry;
+use super::scopes::Head;
+use super::sessions::Session;
+use super::{Error, Kind, Toolrack, blocking};
+use crate::core::assemble::Plan;
+use crate::core::catalog::Catalog;
+use crate::core::digest::Digest;
+use crate::core::format::{Format, FormatFault};
+use crate::core::grant::{Catalogs, HIDDEN, Resolved, Selection, View};
+use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::lexical::{Document, Index};
+use crate::core::policy::{self, Policy};
+use crate::core::selector::Selector;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub user: Id,
+    pub project: Option<Id>,
+    pub session: Option<Id>,
+}
+
+impl Caller {
+    /// The session's identity, where there is a session.
+    pub fn session_key(&self) -> Option<SessionKey> {
+        let session = self.session.clone()?;
+        Some(SessionKey { user: self.user.clone(), project: self.project.clone(), session })
+    }
+}
+
+/// What every request may say about its grant and its form.
+#[derive(Debug, Clone, Default)]
+pub struct GrantFields {
+    pub selection: Selection,
+    pub tools_ref: Option<String>,
+    pub format: Option<String>,
+    pub profile: Option<String>,
+    pub context_window: Option<f64>,
+}
+
+impl GrantFields {
+    pub(super) fn format(&self) -> Result<Option<Format>, Error> {
+        let Some(name) = &self.format else { return Ok(None) };
+        Format::parse(name).map(Some).map_err(|fault| match fault {
+            FormatFault::Unsupported => {
+                Error::unsupported("/format", format!("the format `{name}` is not supported yet"))
+            }
+            FormatFault::Unknown => {
+                let known = Format::ALL.map(Format::as_str).join(", ");
+                Error::invalid(
+                    "/format",
+                    "invalid_value",
+                    format!("`{name}` is not a format; there are {known}"),
+                )
+            }
+        })
+    }
+
+    /// Only the default profile is there yet.
+    pub(super) fn check_profile(&self) -> Result<(), Error> {
+        match self.profile.as_deref() {
+            None | Some("generic") => Ok(()),
+            Some(other) => {
+                Err(Error::unsupported("/profile", format!("the profile `{other}` is not supported yet")))
+            }
+        }
+    }
+}
+
+/// Smallest and largest context window, in tokens (`product.md`, section 2).
+pub(super) const WINDOW_RANGE: (f64, f64) = (1_000.0, 10_000_000.0);
+
+/// Identity of a merged config: digests of both documents.
+pub(super) type MergedKey = (Digest, Digest);
+
+/// A merged config.
+#[derive(Debug)]
+pub struct Merged {
+    pub policy: Policy,
+    pub user_core: Vec<Selector>,
+    pub digest: Digest,
+}
+
+/// Identity of a view: everything that it is a function of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ViewKey {
+    contents: (Arc<str>, Arc<str>),
+    inline: bool,
+    config: MergedKey,
+    selections: Vec<Selection>,
+}
+
+/// A view with what was made from it.
+#[derive(Debug)]
+pub struct ViewEntry {
+    pub id: u64,
+    pub view: View,
+    pub catalogs: Catalogs,
+    aliases: OnceLock<Option<AliasIndex>>,
+}
+
+/// The config's aliases as a search index of their own, so that the catalog's index stays shared.
+#[derive(Debug)]
+pub(super) struct AliasIndex {
+    pub index: Index,
+    pub candidates: Vec<u32>,
+}
+
+impl ViewEntry {
+    pub fn bytes(&self) -> usize {
+        self.view.bytes()
+            + self.aliases.get().and_then(Option::as_ref).map_or(0, |aliases| aliases.index.bytes())
+    }
+
+    pub(super) fn aliases(&self, policy: &Policy) -> Option<&AliasIndex> {
+        self.aliases.get_or_init(|| AliasIndex::build(&self.view, policy)).as_ref()
+    }
+}
+
+impl AliasIndex {
+    fn build(view: &View, policy: &Policy) -> Option<Self> {
+        let mut candidates = Vec::new();
+        let mut phrases: Vec<&[String]> = Vec::new();
+        for (name, aliases) in &policy.aliases {
+            let ids: &[u32] = match view.resolve_tool(name) {
+                Resolved::Tool(id) => &[id],
+                Resolved::Ambiguous(ids) => ids,
+                Resolved::Bridge(_) | Resolved::Unknown => &[],
+            };
+            for id in ids {
+                let unavailable = view.get(*id).is_none_or(|tool| tool.unavailable);
+                candidates.push(if unavailable { HIDDEN } else { *id });
+                phrases.push(aliases);
+            }
+        }
+        let documents = phrases.iter().map(|aliases| Document {
+            group: "",
+            name: "",
+            description: "",
+            parameters: "",
+            aliases,
+        });
+        (!candidates.is_empty()).then(|| Self { index: Index::build(documents), candidates })
+    }
+}
+
+/// Everything that a request sees, resolved.
+#[derive(Debug, Clone)]
+pub(super) struct Context {
+    pub merged: Arc<Merged>,
+    pub entry: Arc<ViewEntry>,
+    pub format: Format,
+    pub window: u32,
+    pub heads: Heads,
+    pub session: Option<(SessionKey, Arc<Session>)>,
+}
+
+/// The scopes of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Heads {
+    pub user: Arc<Head>,
+    pub project: Arc<Head>,
+}
+
+impl Context {
+    pub fn view(&self) -> &View {
+        &self.entry.view
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.merged.policy
+    }
+
+    /// The scope and head that a layer of the merged config came from.
+    pub fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Option<Scope>, &Arc<Head>) {
+        match origin {
+            policy::Origin::Project => (caller.project.clone().map(Scope::Project), &self.heads.project),
+            _ => (Some(Scope::User(caller.user.clone())), &self.heads.user),
+        }
+    }
+}
+
+impl Toolrack {
+    pub(super) async fn heads(&self, caller: &Caller) -> Result<Heads, Error> {
+        let user = self.head(&Scope::User(caller.user.clone())).await?;
+        let project = self.optional_head(caller.project.clone().map(Scope::Project)).await?;
+        Ok(Heads { user, project })
+    }
+
+    pub(super) async fn merged(&self, heads: &Heads) -> Result<(MergedKey, Arc<Merged>), Error> {
+        let key = (heads.user.digest, heads.project.digest);
+        if let Some(merged) = self.0.caches.merged.get(&key).await {
+            return Ok((key, merged));
+        }
+        let merged = Arc::new(Merged {
+            policy: policy::merge(&heads.user.layer, &heads.project.layer),
+            user_core: heads.user.layer.core.clone().unwrap_or_default(),
+            digest: Digest::of_parts(&[&key.0.0, &key.1.0]),
+        });
+        self.0.caches.merged.insert(key, Arc::clone(&merged)).await;
+        Ok((key, merged))
+    }
+
+    /// The stored catalogs of a caller.
+    pub(super) async fn stored_catalogs(&self, caller: &Caller, heads: &Heads) -> Result<Catalogs, Error> {
+        let user = self.stored_catalog(&Scope::User(caller.user.clone()), &heads.user).await?;
+        let project = match caller.project.clone() {
+            Some(project) => self.stored_catalog(&Scope::Project(project), &heads.project).await?,
+            None => Arc::new(Catalog::default()),
+        };
+        Ok(Catalogs::Stored { user, project })
+    }
+
+    /// The view of some catalogs under a config and selections.
+    pub(super) async fn view(
+        &self,
+        catalogs: Catalogs,
+        config: MergedKey,
+        merged: &Arc<Merged>,
+        selections: Vec<Selection>,
+    ) -> Result<Arc<ViewEntry>, Error> {
+        let contents = {
+            let mut parts = catalogs.parts().map(|catalog| catalog.content_id());
+            (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+        };
+        let inline = matches!(catalogs, Catalogs::Inline(_));
+        let key = ViewKey { contents, inline, config, selections };
+        if let Some(entry) = self.0.caches.views.get(&key).await {
+            return Ok(entry);
+        }
+        let (merged, id) = (Arc::clone(merged), self.0.caches.next_view_id());
+        let selections = key.selections.clone();
+        let build = async move {
+            let build = move || ViewEntry {
+                id,
+                view: View::build(&catalogs, &merged.policy, &merged.user_core, &selections),
+                catalogs,
+                aliases: OnceLock::new(),
+            };
+            blocking(build).await.map(Arc::new)
+        };
+        Ok(self.0.caches.views.try_get_with(key, build).await?)
+    }
+
+    /// The array plan of a view.
+    pub(super) async fn plan(&self, context: &Context) -> Result<Arc<PlanEntry>, Error> {
+        let key = (context.entry.id, context.format, context.window);
+        if let Some(plan) = self.0.caches.plans.get(&key).await {
+            return Ok(plan);
+        }
+        let (entry, merged) = (Arc::clone(&context.entry), Arc::clone(&context.merged));
+        let (format, window) = (context.format, context.window);
+        let build = async move {
+            let build = move || PlanEntry::new(Plan::build(&entry.view, &merged.policy, format, window));
+            blocking(build).await.map(Arc::new)
+        };
+        Ok(self.0.caches.plans.try_get_with(key, build).await?)
+    }
+
+    /// Resolves what a search, describe, call or bridge request sees: its session's last assembly, narrowed by what
+    /// the request says; without one, the request alone.
+    pub(super) async fn context(&self, caller: &Caller, fields: &GrantFields) -> Result<Context, Error> {
+        fields.check_profile()?;
+        let heads = self.heads(caller).await?;
+        let (config, merged) = self.merged(&heads).await?;
+        let session = match caller.session_key() {
+            Some(key) => {
+                let session = self.session(&key).await?;
+                Some((key, session))
+            }
+            None => None,
+        };
+        let assembled = session.as_ref().and_then(|(_, session)| session.settings.assembled.as_ref());
+        let tools_ref = match (assembled, &fields.tools_ref) {
+            (Some(assembled), Some(wanted)) if assembled.tools_ref.as_ref() != Some(wanted) => {
+                let detail = "`tools_ref` is not the one of this session's last assembly";
+                return Err(Error::with_errors(
+                    Kind::ToolsRefMismatch,
+                    vec![crate::core::warning::FieldError::new("/tools_ref", "tools_ref_mismatch", detail)],
+                ));
+            }
+            (Some(assembled), _) => assembled.tools_ref.clone(),
+            (None, wanted) => wanted.clone(),
+        };
+        let catalogs = match &tools_ref {
+            Some(reference) => Catalogs::Inline(self.inline_catalog(&caller.user, reference).await?),
+            None => self.stored_catalogs(caller, &heads).await?,
+        };
+        let mut selections = vec![fields.selection.clone()];
+        if let Some(assembled) = assembled {
+            selections.insert(0, assembled.selection.clone());
+            selections.dedup_by(|second, _| *second == Selection::default());
+        }
+        let format = match (fields.format()?, assembled) {
+            (Some(format), _) => format,
+            (None, Some(assembled)) => Format::parse(&assembled.format).unwrap_or_default(),
+            (None, None) => Format::default(),
+        };
+        let window = fields.context_window.or_else(|| assembled.map(|assembled| f64::from(assembled.window)));
+        let window = window.unwrap_or_else(|| f64::from(merged.policy.context_window));
+        let window = window.clamp(WINDOW_RANGE.0, WINDOW_RANGE.1) as u32;
+        let entry = self.view(catalogs, config, &merged, selections).await?;
+        Ok(Context { merged, entry, format, window, heads, session })
+    }
+}

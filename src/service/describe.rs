@@ -1,0 +1,195 @@
+//! `describe`: whole definitions of named tools.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::context::{Caller, Context, GrantFields};
+use super::sessions::Deed;
+use super::{Error, Toolrack};
+use crate::core::calls::{name_candidates, suggest};
+use crate::core::format::render_whole;
+use crate::core::grant::{Resolved, View};
+use crate::core::policy::WarmPolicy;
+use crate::core::text::{clip, one_line};
+use crate::core::warning::Warning;
+
+/// Names that are offered for one that means nothing.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// What a describe asks for.
+#[derive(Debug, Clone)]
+pub struct DescribeRequest {
+    pub caller: Caller,
+    pub fields: GrantFields,
+    /// Stored, wire or unambiguous uploaded names.
+    pub names: Vec<String>,
+}
+
+/// A name that means no tool of the grant.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct NotFound {
+    /// As asked for, on one line.
+    pub name: String,
+    /// `unknown_tool`, `ambiguous_name`, `tool_unavailable` or `bridge_tool`.
+    #[schema(value_type = String)]
+    pub code: &'static str,
+    /// Names of tools that may be meant.
+    pub suggestions: Vec<String>,
+}
+
+/// Whole definitions.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct DescribeAnswer {
+    /// Definitions in the asked format, in the order of the names; each tool once.
+    #[schema(value_type = Vec<Object>)]
+    pub tools: Vec<Box<RawValue>>,
+    pub not_found: Vec<NotFound>,
+    /// Tools that this call put into the session's array.
+    pub warmed: Vec<String>,
+    /// Tools that had to leave it.
+    pub evicted: Vec<String>,
+    pub warnings: Vec<Warning>,
+}
+
+/// What a name from outside leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target<'a> {
+    Tool(u32),
+    Unavailable(u32),
+    Bridge,
+    Ambiguous(&'a [u32]),
+    Unknown,
+}
+
+/// What a name means, also one that a model wrote with quotes, a prefix or twice.
+pub(super) fn target<'a>(view: &'a View, name: &str) -> Target<'a> {
+    for candidate in name_candidates(name) {
+        match view.resolve(&candidate) {
+            Resolved::Unknown => {}
+            Resolved::Bridge(_) => return Target::Bridge,
+            Resolved::Ambiguous(ids) => return Target::Ambiguous(ids),
+            Resolved::Tool(id) if view.get(id).is_some_and(|tool| tool.unavailable) => {
+                return Target::Unavailable(id);
+            }
+            Resolved::Tool(id) => return Target::Tool(id),
+        }
+    }
+    Target::Unknown
+}
+
+/// Ids of the tools that a name may have meant.
+pub(super) fn suggestions(view: &View, name: &str) -> Vec<u32> {
+    let names = view.visible().map(|(_, tool)| tool.stored_name());
+    let ids =
+        suggest(name, names, MAX_SUGGESTIONS).into_iter().filter_map(|name| match view.resolve_tool(name) {
+            Resolved::Tool(id) => Some(id),
+            _ => None,
+        });
+    ids.collect()
+}
+
+/// A name from outside as it may be repeated.
+pub(super) fn shown(name: &str) -> String {
+    clip(&one_line(name), 128).into_owned()
+}
+
+/// What describing names gave, before anything is warmed.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    /// Each tool once.
+    pub ids: Vec<u32>,
+    pub missing: Vec<(String, &'static str, Vec<u32>)>,
+}
+
+/// Looks names up; a name that means nothing comes with the tools that it may have meant.
+pub(super) fn look_up(context: &Context, names: &[String]) -> Described {
+    let view = context.view();
+    let mut described = Described::default();
+    for name in names {
+        let missing = match target(view, name) {
+            Target::Tool(id) => {
+                if !described.ids.contains(&id) {
+                    described.ids.push(id);
+                }
+                continue;
+            }
+            Target::Unavailable(_) => ("tool_unavailable", Vec::new()),
+            Target::Bridge => ("bridge_tool", Vec::new()),
+            Target::Ambiguous(ids) => ("ambiguous_name", ids.to_vec()),
+            Target::Unknown => ("unknown_tool", suggestions(view, name)),
+        };
+        described.missing.push((shown(name), missing.0, missing.1));
+    }
+    described
+}
+
+impl Toolrack {
+    /// Describes tools by name, and warms them.
+    pub async fn describe(&self, request: DescribeRequest) -> Result<DescribeAnswer, Error> {
+        self.check_names(&request.names)?;
+        let context = self.context(&request.caller, &request.fields).await?;
+        let described = look_up(&context, &request.names);
+        let view = context.view();
+        let tools = described.ids.iter().filter_map(|id| view.get(*id));
+        let tools = tools.map(|tool| {
+            RawValue::from_string(render_whole(context.format, tool.wire_name(), &tool.tool.tool))
+        });
+        let tools: Vec<Box<RawValue>> = tools.collect::<Result<_, _>>().map_err(Error::internal)?;
+        let stored = |ids: &[u32]| {
+            ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.stored_name().to_owned()).collect()
+        };
+        let not_found = described.missing.iter().map(|(name, code, ids)| NotFound {
+            name: name.clone(),
+            code,
+            suggestions: stored(ids),
+        });
+        let warming = self.warm_called(&context, &described.ids, Deed::Describe).await?;
+        Ok(DescribeAnswer {
+            tools,
+            not_found: not_found.collect(),
+            warmed: warming.0,
+            evicted: warming.1,
+            warnings: view.warnings.clone(),
+        })
+    }
+
+    fn check_names(&self, names: &[String]) -> Result<(), Error> {
+        let most = self.0.limits.names;
+        match names.len() {
+            0 => Err(Error::invalid("/names", "missing_key", "name at least one tool")),
+            count if count > most => Err(Error::invalid(
+                "/names",
+                "too_many",
+                format!("{count} names are more than {most} at once"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Warms tools that were described or called: names of those that entered and left the array.
+    pub(super) async fn warm_called(
+        &self,
+        context: &Context,
+        ids: &[u32],
+        deed: Deed,
+    ) -> Result<(Vec<String>, Vec<String>), Error> {
+        let view = context.view();
+        let Some((key, _)) = &context.session else { return Ok(Default::default()) };
+        let plan = self.plan(context).await?;
+        let may_warm = |id: &u32| view.get(*id).is_some_and(|tool| !tool.core && !tool.unavailable);
+        let mut found: Vec<u32> = Vec::new();
+        for id in ids.iter().copied().filter(may_warm) {
+            if !found.contains(&id) {
+                found.push(id);
+            }
+        }
+        let warms = !plan.plan.sends_all() && context.policy().warm_policy != WarmPolicy::Off;
+        if found.is_empty() || !warms {
+            self.note_deed(context, deed).await;
+            return Ok(Default::default());
+        }
+        let warming = self.warm_tools(context, key, &found, deed).await?;
+        Ok((warming.warmed, warming.evicted))
+    }
+}

@@ -1,0 +1,122 @@
+//! What a use case answers instead of a result, in terms of the service.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::core::warning::FieldError;
+use crate::store::StoreError;
+
+/// What kind of refusal or failure it is; the outermost layer turns it into a status and a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    Unsupported,
+    PreconditionFailed,
+    Conflict,
+    UnknownTool,
+    AmbiguousName,
+    UnknownToolsRef,
+    ToolsRefMismatch,
+    EmptyUpload,
+    TooManyTools,
+    Unavailable,
+    Internal,
+}
+
+/// A refusal or a failure, with what the caller may know of it. Cheap to clone: builds that several requests wait for
+/// share it.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+struct Inner {
+    kind: Kind,
+    detail: String,
+    errors: Vec<FieldError>,
+    cause: Option<String>,
+}
+
+impl Error {
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self(Arc::new(Inner { kind, detail: detail.into(), errors: Vec::new(), cause: None }))
+    }
+
+    /// A refusal with the places of the faults.
+    pub fn with_errors(kind: Kind, errors: Vec<FieldError>) -> Self {
+        let detail = errors.first().map_or_else(String::new, |first| first.detail.clone());
+        Self(Arc::new(Inner { kind, detail, errors, cause: None }))
+    }
+
+    /// One fault of the request body.
+    pub fn invalid(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
+        Self::with_errors(Kind::Invalid, vec![FieldError::new(pointer, code, detail)])
+    }
+
+    /// A value that is reserved for a later version.
+    pub fn unsupported(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::with_errors(Kind::Unsupported, vec![FieldError::new(pointer, "unsupported", detail)])
+    }
+
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        Self(Arc::new(Inner {
+            kind: Kind::Internal,
+            detail: "the request failed inside the service".to_owned(),
+            errors: Vec::new(),
+            cause: Some(cause.to_string()),
+        }))
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    pub fn errors(&self) -> &[FieldError] {
+        &self.0.errors
+    }
+
+    /// For the log only.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.kind, self)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.cause.as_deref().unwrap_or(&self.0.detail))
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let (kind, detail) = match &error {
+            StoreError::Conflict => (Kind::Conflict, "another write came first; read again and retry"),
+            StoreError::Closed => (Kind::Unavailable, "the service is stopping"),
+            StoreError::Busy => (Kind::Unavailable, "too many writes are waiting; try again shortly"),
+            StoreError::Database(_) => (Kind::Unavailable, "the database does not answer"),
+            StoreError::Corrupt(_) => (Kind::Internal, "a stored row cannot be read"),
+        };
+        Self(Arc::new(Inner {
+            kind,
+            detail: detail.to_owned(),
+            errors: Vec::new(),
+            cause: Some(error.to_string()),
+        }))
+    }
+}
+
+impl From<Arc<Self>> for Error {
+    fn from(error: Arc<Self>) -> Self {
+        (*error).clone()
+    }
+}

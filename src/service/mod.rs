@@ -1,0 +1,143 @@
+//! The use cases: what the service does for a caller, without knowing HTTP.
+//!
+//! Owns caches, sessions in memory and the order of reads and writes; decisions are made in `core`, rows are kept by a
+//! [`Store`], external ranking is asked of a [`Reranker`]. Every write is made in a task of its own, so that a client
+//! that hangs up cancels nothing.
+
+mod assemble;
+mod bridge;
+mod caches;
+mod calls;
+mod catalogs;
+mod context;
+mod describe;
+mod error;
+mod ranking;
+mod scopes;
+mod search;
+mod sessions;
+mod upkeep;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::rerank::{AddressPolicy, Reranker};
+use crate::store::{MasterKey, Store};
+
+pub use assemble::{AssembleRequest, Assembled, InlineTools};
+pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
+pub use caches::{CacheLimits, CacheUse};
+pub use calls::{CallAnswer, CallError, CallRequest, CallResult, Dispatch};
+pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
+pub use context::{Caller, GrantFields};
+pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
+pub use error::{Error, Kind};
+pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
+pub use search::{
+    Detail, GroupCount, QueryResult, SearchAnswer, SearchMode, SearchRequest, ToolMatch, ToolState,
+};
+pub use sessions::{
+    LedgerDocument, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
+    WarmDocument,
+};
+
+/// Bounds that the settings give; published at `/v1/limits`.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub tools_per_catalog: usize,
+    pub tool_bytes: usize,
+    pub depth: usize,
+    /// Characters of one query.
+    pub query_chars: usize,
+    pub queries: usize,
+    pub names: usize,
+    pub calls: usize,
+    pub session_ttl: Duration,
+}
+
+impl Limits {
+    fn entry(&self) -> crate::core::format::ingest::EntryLimits {
+        crate::core::format::ingest::EntryLimits { bytes: self.tool_bytes, depth: self.depth }
+    }
+
+    fn session_ttl_ms(&self) -> i64 {
+        i64::try_from(self.session_ttl.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// What a service is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub reranker: Arc<dyn Reranker>,
+    /// Which endpoints may be stored and called.
+    pub addresses: AddressPolicy,
+    pub master_key: MasterKey,
+    pub limits: Limits,
+    pub caches: CacheLimits,
+}
+
+/// The service. Cheap to clone.
+#[derive(Clone)]
+pub struct Toolrack(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Store>,
+    reranker: Arc<dyn Reranker>,
+    addresses: AddressPolicy,
+    master_key: MasterKey,
+    limits: Limits,
+    caches: caches::Caches,
+    sessions: sessions::Sessions,
+}
+
+impl fmt::Debug for Toolrack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Toolrack")
+    }
+}
+
+impl Toolrack {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            caches: caches::Caches::new(&parts.caches),
+            sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
+            store: parts.store,
+            reranker: parts.reranker,
+            addresses: parts.addresses,
+            master_key: parts.master_key,
+            limits: parts.limits,
+        }))
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Answers once the database answers.
+    pub async fn ready(&self) -> Result<(), Error> {
+        Ok(self.0.store.health().await?)
+    }
+}
+
+/// The clock of the service: milliseconds since the Unix epoch.
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Runs a future to its end even when the caller goes away.
+async fn uncancelled<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::spawn(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::internal(error)),
+    }
+}
+
+/// Runs heavy, pure work where it does not hold up other requests.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(Error::internal)
+}

@@ -1,0 +1,144 @@
+//! Ranking: the endpoint of the merged config where there is one, the keyword engine otherwise and as the fallback.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::context::{Caller, Context};
+use super::{Error, Toolrack};
+use crate::core::lexical::{Outcome, Part, search};
+use crate::core::matches::{Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::policy::{Matcher, origin_of};
+use crate::rerank::{RerankRequest, check_url};
+
+/// What ranked, and what was found.
+#[derive(Debug)]
+pub(super) struct Ranking {
+    pub found: Vec<Found>,
+    /// Content words per query; 0 means that it says nothing to look for.
+    pub terms: Vec<usize>,
+    pub by_endpoint: bool,
+    /// Why a configured endpoint did not rank.
+    pub fallback: Option<&'static str>,
+}
+
+impl Toolrack {
+    /// Ranks the visible tools for each query, at most `limit` matches each. Never fails because of an endpoint.
+    pub(super) async fn rank(
+        &self,
+        caller: &Caller,
+        context: &Context,
+        queries: &[String],
+        limit: usize,
+    ) -> Result<Ranking, Error> {
+        let matcher = context.policy().matcher.as_ref();
+        // An endpoint ranks more than is shown, and needs the words' evidence about each.
+        let wanted = matcher.map_or(limit, |matcher| limit.max(matcher.max_documents as usize));
+        let words = self.keyword_outcomes(context, queries, wanted).await?;
+        let terms = words.iter().map(|outcome| outcome.terms).collect();
+        let mut fallback = None;
+        if let Some(matcher) = matcher {
+            match self.rank_by_endpoint(caller, context, matcher, queries, &words, limit).await {
+                Ok(found) => return Ok(Ranking { found, terms, by_endpoint: true, fallback: None }),
+                Err(reason) => {
+                    tracing::warn!(
+                        reason,
+                        host = matcher.endpoint.host_str(),
+                        "the rerank endpoint did not answer; keywords rank"
+                    );
+                    fallback = Some(reason);
+                }
+            }
+        }
+        let found = words.into_iter().map(|outcome| by_keywords(&cut(outcome, limit))).collect();
+        Ok(Ranking { found, terms, by_endpoint: false, fallback })
+    }
+
+    async fn keyword_outcomes(
+        &self,
+        context: &Context,
+        queries: &[String],
+        limit: usize,
+    ) -> Result<Vec<Outcome>, Error> {
+        let view = context.view();
+        let mut indexes = Vec::new();
+        for (catalog, candidates) in context.entry.catalogs.parts().zip(view.candidates()) {
+            if !catalog.is_empty() {
+                indexes.push((self.index(catalog).await?, candidates));
+            }
+        }
+        let mut parts: Vec<Part<'_>> =
+            indexes.iter().map(|(index, candidates)| Part { index, candidates }).collect();
+        if let Some(aliases) = context.entry.aliases(context.policy()) {
+            parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
+        }
+        Ok(queries.iter().map(|query| search(&parts, view.tools.len(), query, limit)).collect())
+    }
+
+    async fn rank_by_endpoint(
+        &self,
+        caller: &Caller,
+        context: &Context,
+        matcher: &Matcher,
+        queries: &[String],
+        words: &[Outcome],
+        limit: usize,
+    ) -> Result<Vec<Found>, &'static str> {
+        check_url(&matcher.endpoint, &self.0.addresses).map_err(|_| "blocked_address")?;
+        let (scope, head) = context.layer(caller, matcher.layer);
+        let api_key = match scope {
+            Some(scope) => self.open_secret(&scope, head, &origin_of(&matcher.endpoint))?,
+            None => None,
+        };
+        let asked = queries.iter().zip(words).map(|(query, words)| {
+            let api_key = api_key.clone();
+            async move {
+                let candidates = candidates(context, words, matcher.max_documents as usize);
+                if candidates.is_empty() {
+                    return Ok(Found::default());
+                }
+                let request = RerankRequest {
+                    endpoint: matcher.endpoint.clone(),
+                    model: matcher.model.clone(),
+                    api_key,
+                    query: query.clone(),
+                    documents: candidates.iter().map(|id| document(context, *id)).collect(),
+                    top_n: (matcher.top_n as usize).max(limit),
+                    deadline: Duration::from_millis(u64::from(matcher.timeout_ms)),
+                };
+                let ranked = self.0.reranker.rerank(request).await.map_err(|fault| fault.reason())?;
+                let ranked: Vec<(u32, f64)> =
+                    ranked.iter().filter_map(|row| Some((*candidates.get(row.index)?, row.score))).collect();
+                Ok(by_endpoint(&ranked, words, matcher.min_score, limit))
+            }
+        });
+        join_all(asked).await.into_iter().collect()
+    }
+}
+
+/// The tools that are sent: all that are visible, or the best by words where there are more than `most`.
+fn candidates(context: &Context, words: &Outcome, most: usize) -> Vec<u32> {
+    let view = context.view();
+    let mut chosen: Vec<u32> = words.hits.iter().map(|hit| hit.candidate).take(most).collect();
+    let known: std::collections::HashSet<u32> = chosen.iter().copied().collect();
+    let room = most.saturating_sub(chosen.len());
+    chosen.extend(view.visible().map(|(id, _)| id).filter(|id| !known.contains(id)).take(room));
+    chosen
+}
+
+fn document(context: &Context, id: u32) -> String {
+    let view = context.view();
+    let Some(tool) = view.get(id) else { return String::new() };
+    let aliases = context.policy().aliases.get(tool.stored_name()).map(Vec::as_slice).unwrap_or_default();
+    endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), aliases)
+}
+
+/// The best hits of a longer list; tools that the query names keep their place.
+fn cut(mut outcome: Outcome, limit: usize) -> Outcome {
+    let mut place = 0;
+    outcome.hits.retain(|hit| {
+        place += 1;
+        place <= limit || hit.exact || hit.whole
+    });
+    outcome
+}

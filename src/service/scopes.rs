@@ -1,0 +1,386 @@
+//! Configs of users and projects: reading, writing, merging, and the secret that belongs to an endpoint.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::{Error, Kind, Toolrack, now_ms, uncancelled};
+use crate::core::digest::Digest;
+use crate::core::id::{Id, Scope};
+use crate::core::policy::{self, ConfigDiff, Layer, SecretWrite, origin_of};
+use crate::core::warning::{FieldError, Warning};
+use crate::rerank::check_url;
+use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, secret_aad};
+
+/// The one secret of a scope.
+const API_KEY: &str = "matcher.api_key";
+
+/// A cached row is looked at again after this time, so that a write of another process shows within a second.
+const FRESH_MS: i64 = 500;
+
+/// From this length on, the last four characters of a secret may be shown.
+const LAST4_FROM_CHARS: usize = 12;
+
+/// How often a write without a precondition starts again when another one came first.
+const WRITE_TRIES: usize = 5;
+
+/// A scope as it was read, parsed.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub row: ScopeRow,
+    pub layer: Layer,
+    /// What could not be read of the stored document.
+    pub warnings: Vec<Warning>,
+    /// Of the stored document.
+    pub digest: Digest,
+}
+
+impl Head {
+    fn new(row: ScopeRow) -> Self {
+        let document: Value = serde_json::from_str(&row.config).unwrap_or(Value::Null);
+        let (layer, warnings) = policy::load(&document);
+        let digest = Digest::of(row.config.as_bytes());
+        Self { row, layer, warnings, digest }
+    }
+
+    /// The document to show: the secret as `{set, last4}`.
+    fn document(&self) -> Map<String, Value> {
+        let mut document = self.layer.to_json();
+        if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), self.secret()) {
+            let mut shown = json!({"set": true});
+            if let Some(last4) = &secret.last4 {
+                shown["last4"] = Value::from(last4.as_str());
+            }
+            matcher.insert("api_key".to_owned(), shown);
+        }
+        document
+    }
+
+    pub fn secret(&self) -> Option<&SealedSecret> {
+        self.row.secrets.iter().find(|secret| secret.name == API_KEY).map(|secret| &secret.sealed)
+    }
+}
+
+/// A head with the time at which the store was last asked.
+#[derive(Debug)]
+pub struct CachedHead {
+    pub(super) head: Arc<Head>,
+    checked_at: AtomicI64,
+}
+
+/// A config as it is stored.
+#[derive(Debug)]
+pub struct ConfigDocument {
+    pub document: Map<String, Value>,
+    /// 0 while unwritten.
+    pub revision: i64,
+}
+
+/// What a write of a config did, or would do.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConfigWritten {
+    /// The whole document of this layer as it is now (with `dry_run`: as it would be).
+    #[schema(value_type = Object)]
+    pub config: Map<String, Value>,
+    /// The row's revision, also in the ETag.
+    pub revision: i64,
+    /// Keys that were added, changed and removed.
+    pub changes: ConfigDiff,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    pub warnings: Vec<Warning>,
+}
+
+/// Whether the merged matcher can be used.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MatcherState {
+    /// `none` (keyword ranking), `configured`, `key_unreadable` (sealed with another master key) or `blocked_address`.
+    #[schema(value_type = String)]
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What a request with this user and project sees.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EffectiveConfig {
+    #[schema(value_type = Option<String>)]
+    pub user: Option<Id>,
+    #[schema(value_type = Option<String>)]
+    pub project: Option<Id>,
+    /// Per key `{value, origin, parts?}`; origin is `default`, `user`, `project` or `merged`.
+    #[schema(value_type = Object)]
+    pub config: Map<String, Value>,
+    pub matcher: MatcherState,
+    pub warnings: Vec<Warning>,
+}
+
+/// How a write changes a document.
+enum Edit {
+    Replace(Value),
+    Patch(Value),
+}
+
+impl Toolrack {
+    /// The head of a scope, at most half a second old.
+    pub(super) async fn head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+        let now = now_ms();
+        let cached = self.0.caches.heads.get(scope).await;
+        if let Some(cached) = &cached
+            && now - cached.checked_at.load(Ordering::Relaxed) < FRESH_MS
+        {
+            return Ok(Arc::clone(&cached.head));
+        }
+        let row = self.0.store.scope(scope).await?;
+        if let Some(cached) = cached
+            && cached.head.row == row
+        {
+            cached.checked_at.store(now, Ordering::Relaxed);
+            return Ok(Arc::clone(&cached.head));
+        }
+        Ok(self.keep_head(scope, row, now).await)
+    }
+
+    async fn keep_head(&self, scope: &Scope, row: ScopeRow, now: i64) -> Arc<Head> {
+        let head = Arc::new(Head::new(row));
+        let cached = CachedHead { head: Arc::clone(&head), checked_at: AtomicI64::new(now) };
+        self.0.caches.heads.insert(scope.clone(), Arc::new(cached)).await;
+        head
+    }
+
+    /// Reads a scope past the cache.
+    pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+        let row = self.0.store.scope(scope).await?;
+        Ok(self.keep_head(scope, row, now_ms()).await)
+    }
+
+    pub async fn config(&self, scope: &Scope) -> Result<ConfigDocument, Error> {
+        let head = self.fresh_head(scope).await?;
+        Ok(ConfigDocument { document: head.document(), revision: head.row.config_revision })
+    }
+
+    /// Replaces the document of a scope.
+    pub async fn put_config(
+        &self,
+        scope: &Scope,
+        document: Value,
+        expected: Option<i64>,
+        dry_run: bool,
+    ) -> Result<ConfigWritten, Error> {
+        self.edit_config(scope, Edit::Replace(document), expected, dry_run).await
+    }
+
+    /// Applies a JSON Merge Patch (RFC 7396) to the document of a scope.
+    pub async fn patch_config(
+        &self,
+        scope: &Scope,
+        patch: Value,
+        expected: Option<i64>,
+        dry_run: bool,
+    ) -> Result<ConfigWritten, Error> {
+        self.edit_config(scope, Edit::Patch(patch), expected, dry_run).await
+    }
+
+    async fn edit_config(
+        &self,
+        scope: &Scope,
+        edit: Edit,
+        expected: Option<i64>,
+        dry_run: bool,
+    ) -> Result<ConfigWritten, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let before = self.fresh_head(scope).await?;
+            check_revision(&before, expected)?;
+            let planned = self.plan_edit(scope, &before, &edit)?;
+            if dry_run {
+                let mut head = Head::new(ScopeRow { config: planned.text, ..before.row.clone() });
+                head.row.secrets.retain(|_| !planned.clears_secret);
+                return Ok(written(&before, &head, planned.warnings, true));
+            }
+            let write = ConfigWrite {
+                config: Some(planned.text),
+                expected_raw_revision: Some(before.row.raw_revision),
+                secrets: planned.secrets,
+                now_ms: now_ms(),
+            };
+            match self.write_config(scope, write).await {
+                Ok(after) => return Ok(written(&before, &after, planned.warnings, false)),
+                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
+                    return Err(revision_mismatch());
+                }
+                Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<Arc<Head>, Error> {
+        let (service, scope) = (self.clone(), scope.clone());
+        uncancelled(async move {
+            let row = service.0.store.write_config(&scope, write).await?;
+            Ok(service.keep_head(&scope, row, now_ms()).await)
+        })
+        .await
+    }
+
+    /// Checks an edit and seals its secret; nothing is written.
+    fn plan_edit(&self, scope: &Scope, before: &Head, edit: &Edit) -> Result<PlannedEdit, Error> {
+        let document = match edit {
+            Edit::Replace(document) => document.clone(),
+            Edit::Patch(patch) => policy::apply_patch(&Value::Object(before.layer.to_json()), patch),
+        };
+        let parsed = policy::parse(&document).map_err(refused)?;
+        let mut warnings = parsed.warnings;
+        let endpoint = parsed.layer.matcher.as_ref().and_then(|matcher| matcher.endpoint.as_ref());
+        if let Some(endpoint) = endpoint {
+            check_url(endpoint.url(), &self.0.addresses)
+                .map_err(|why| Error::invalid("/matcher/endpoint", "blocked_address", why))?;
+        }
+        let origin = endpoint.map(|endpoint| origin_of(endpoint.url())).unwrap_or_default();
+        let stored = before.secret();
+        let cleared = |why: &str| {
+            let detail = format!("the stored api_key was cleared, {why}");
+            Warning::new("secret_cleared", detail).at("/matcher/api_key")
+        };
+        let action = match parsed.secrets {
+            SecretWrite::Set(secret) => Some(SecretAction::Set(self.seal(scope, &secret, origin)?)),
+            SecretWrite::Clear => stored.map(|_| SecretAction::Clear),
+            SecretWrite::Keep => stored.filter(|stored| stored.origin != origin).map(|stored| {
+                warnings.push(cleared(&format!("because the endpoint is no longer at {}", stored.origin)));
+                SecretAction::Clear
+            }),
+        };
+        let clears_secret = matches!(action, Some(SecretAction::Clear));
+        Ok(PlannedEdit {
+            text: Value::Object(parsed.layer.to_json()).to_string(),
+            secrets: action
+                .map(|action| SecretChange { name: API_KEY.to_owned(), action })
+                .into_iter()
+                .collect(),
+            clears_secret,
+            warnings,
+        })
+    }
+
+    fn seal(&self, scope: &Scope, secret: &SecretString, origin: String) -> Result<SealedSecret, Error> {
+        let text = secret.expose_secret();
+        let bytes = self
+            .0
+            .master_key
+            .seal(&secret_aad(scope, API_KEY), text)
+            .map_err(|error| Error::invalid("/matcher/api_key", "too_long", error.to_string()))?;
+        let characters: Vec<char> = text.chars().collect();
+        let last4 = (characters.len() >= LAST4_FROM_CHARS)
+            .then(|| characters[characters.len() - 4..].iter().collect());
+        Ok(SealedSecret { origin, last4, bytes })
+    }
+
+    /// The key of a scope's endpoint; nothing when none is stored for this origin.
+    pub(super) fn open_secret(
+        &self,
+        scope: &Scope,
+        head: &Head,
+        origin: &str,
+    ) -> Result<Option<SecretString>, &'static str> {
+        let Some(sealed) = head.secret().filter(|sealed| sealed.origin == origin) else { return Ok(None) };
+        let opened = self.0.master_key.open(&secret_aad(scope, API_KEY), &sealed.bytes);
+        opened.map(Some).map_err(|_| "key_unreadable")
+    }
+
+    /// Deletes a config with its secrets; deleting nothing is fine.
+    pub async fn delete_config(&self, scope: &Scope, expected: Option<i64>) -> Result<(), Error> {
+        let before = self.fresh_head(scope).await?;
+        check_revision(&before, expected)?;
+        let expected_raw_revision = expected.map(|_| before.row.raw_revision);
+        let write =
+            ConfigWrite { config: None, expected_raw_revision, secrets: Vec::new(), now_ms: now_ms() };
+        match self.write_config(scope, write).await {
+            Err(error) if error.kind() == Kind::Conflict => Err(revision_mismatch()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// The merged config, with the layer that each value came from.
+    pub async fn effective_config(
+        &self,
+        user: Option<Id>,
+        project: Option<Id>,
+    ) -> Result<EffectiveConfig, Error> {
+        let user_head = self.optional_head(user.clone().map(Scope::User)).await?;
+        let project_head = self.optional_head(project.clone().map(Scope::Project)).await?;
+        let mut config = policy::effective(&user_head.layer, &project_head.layer);
+        let merged = policy::merge(&user_head.layer, &project_head.layer);
+        let mut matcher = MatcherState { status: "none", detail: None };
+        if let Some(setting) = &merged.matcher {
+            let (scope, head) = match setting.layer {
+                policy::Origin::Project => (project.clone().map(Scope::Project), &project_head),
+                _ => (user.clone().map(Scope::User), &user_head),
+            };
+            let opened =
+                scope.map_or(Ok(None), |scope| self.open_secret(&scope, head, &origin_of(&setting.endpoint)));
+            matcher = match (check_url(&setting.endpoint, &self.0.addresses), opened) {
+                (Err(why), _) => MatcherState { status: "blocked_address", detail: Some(why) },
+                (_, Err(status)) => {
+                    let detail = "the stored api_key was sealed with another master key; set it again";
+                    MatcherState { status, detail: Some(detail.to_owned()) }
+                }
+                (Ok(()), Ok(_)) => MatcherState { status: "configured", detail: None },
+            };
+            if let (Some(Value::Object(shown)), Some(key)) = (
+                config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
+                head.document().get("matcher").and_then(|matcher| matcher.get("api_key")),
+            ) {
+                shown.insert("api_key".to_owned(), key.clone());
+            }
+        }
+        let warnings = user_head.warnings.iter().chain(&project_head.warnings).cloned().collect();
+        Ok(EffectiveConfig { user, project, config, matcher, warnings })
+    }
+
+    pub(super) async fn optional_head(&self, scope: Option<Scope>) -> Result<Arc<Head>, Error> {
+        match scope {
+            Some(scope) => self.head(&scope).await,
+            None => Ok(Arc::new(Head::new(ScopeRow::default()))),
+        }
+    }
+}
+
+struct PlannedEdit {
+    text: String,
+    secrets: Vec<SecretChange>,
+    clears_secret: bool,
+    warnings: Vec<Warning>,
+}
+
+fn written(before: &Head, after: &Head, warnings: Vec<Warning>, dry_run: bool) -> ConfigWritten {
+    ConfigWritten {
+        config: after.document(),
+        revision: after.row.config_revision,
+        changes: policy::diff(&before.layer, &after.layer),
+        dry_run,
+        warnings,
+    }
+}
+
+fn check_revision(head: &Head, expected: Option<i64>) -> Result<(), Error> {
+    match expected {
+        Some(expected) if expected != head.row.config_revision => Err(revision_mismatch()),
+        _ => Ok(()),
+    }
+}
+
+fn revision_mismatch() -> Error {
+    Error::new(Kind::PreconditionFailed, "the stored config is not the revision that If-Match names")
+}
+
+/// Faults of a document: what is reserved for later is a refusal of its own.
+fn refused(errors: Vec<FieldError>) -> Error {
+    let unsupported = errors.iter().all(|error| error.code == "unsupported");
+    Error::with_errors(if unsupported { Kind::Unsupported } else { Kind::Invalid }, errors)
+}

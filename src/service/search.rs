@@ -1,0 +1,455 @@
+//! `search`: which tools fit a task, with what the session learns from it.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::context::{Caller, Context, GrantFields};
+use super::ranking::Ranking;
+use super::sessions::{Deed, Update, warm_limits};
+use super::{Error, Toolrack};
+use crate::core::assemble::Plan;
+use crate::core::grant::{View, ViewTool};
+use crate::core::matches::{self, Confidence, Found, Scored};
+use crate::core::policy::WarmPolicy;
+use crate::core::text::clip;
+use crate::core::tokens;
+use crate::core::tool::ToolKey;
+use crate::core::warm::WarmSet;
+use crate::core::warning::Warning;
+use crate::telemetry;
+
+/// Groups that an answer names when nothing fits.
+const MAX_GROUPS: usize = 50;
+
+/// What a search asks for.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    pub caller: Caller,
+    pub fields: GrantFields,
+    pub queries: Vec<String>,
+    pub limit: Option<f64>,
+    pub detail: Option<String>,
+    pub warm: Option<bool>,
+    pub explain: Option<bool>,
+    pub context: Option<String>,
+}
+
+/// How much a match tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    Names,
+    #[default]
+    Brief,
+    Full,
+}
+
+impl Detail {
+    fn parse(text: Option<&str>) -> Result<Self, Error> {
+        match text {
+            None | Some("brief") => Ok(Self::Brief),
+            Some("names") => Ok(Self::Names),
+            Some("full") => Ok(Self::Full),
+            Some("signature") => {
+                Err(Error::unsupported("/detail", "the detail `signature` is not supported yet"))
+            }
+            Some(other) => {
+                let detail =
+                    format!("`{}` is not a detail; there are names, brief and full", clip(other, 40));
+                Err(Error::invalid("/detail", "invalid_value", detail))
+            }
+        }
+    }
+}
+
+/// What ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchMode {
+    /// An external endpoint.
+    Rerank,
+    /// The built-in keyword engine.
+    Keyword,
+}
+
+impl SearchMode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Rerank => "rerank",
+            Self::Keyword => "keyword",
+        }
+    }
+}
+
+/// Where a tool stands in the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolState {
+    /// Always in the array.
+    Core,
+    /// In the array from the next assembly on.
+    Warm,
+    /// Found, and waiting for an epoch.
+    Pending,
+    /// Reached through the bridge.
+    Deferred,
+}
+
+/// A tool that fits a query.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ToolMatch {
+    /// Stored name.
+    pub name: String,
+    /// The name that providers see, where it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire_name: Option<String>,
+    /// On one line and at most 200 characters in `brief`; absent in `names`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The group that the config gives.
+    pub group: String,
+    /// Comparable within one query only.
+    pub score: f64,
+    pub confidence: Confidence,
+    pub state: ToolState,
+    /// Names of required arguments; absent in `names`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<Vec<String>>,
+    /// The JSON Schema of the arguments, in `full`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub parameters: Option<Box<RawValue>>,
+}
+
+/// A group with the number of its tools that can be found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct GroupCount {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub tools: usize,
+}
+
+/// The answer to one query.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct QueryResult {
+    pub query: String,
+    /// Best first.
+    pub matches: Vec<ToolMatch>,
+    /// Only when there are no matches: the closest tools, possibly unrelated. They are never warmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Vec<ToolMatch>>,
+    /// Only when there are no matches: the groups that there are, at most 50, the largest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<GroupCount>>,
+    /// Only when there are no matches: what to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct SearchAnswer {
+    /// One entry per query, in order.
+    pub results: Vec<QueryResult>,
+    pub mode: SearchMode,
+    /// Whether a configured endpoint did not answer, so that keywords ranked.
+    pub degraded: bool,
+    /// Why, where `degraded`: one of a closed list, for example `timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub reason: Option<&'static str>,
+    /// Tools that this search put into the session's array.
+    pub warmed: Vec<String>,
+    /// Tools that had to leave it.
+    pub evicted: Vec<String>,
+    pub catalog_version: String,
+    pub took_ms: u64,
+    /// Present and true when descriptions or schemas were shortened to fit `max_answer_tokens`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    pub warnings: Vec<Warning>,
+}
+
+impl Toolrack {
+    /// Finds tools for one or several queries.
+    pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
+        let started = Instant::now();
+        check_later_features(&request)?;
+        let detail = Detail::parse(request.detail.as_deref())?;
+        let queries = self.check_queries(&request.queries)?;
+        let context = self.context(&request.caller, &request.fields).await?;
+        let plan = self.plan(&context).await?;
+        let mut warnings = context.view().warnings.clone();
+        let limit = limit(request.limit, &context, &mut warnings)?;
+        let ranking = self.rank(&request.caller, &context, &queries, limit).await?;
+        let warming = self.warm_found(&context, &plan.plan, &ranking, request.warm.unwrap_or(true)).await?;
+        let writer = MatchWriter { context: &context, plan: &plan.plan, warm: &warming.warm, detail };
+        let results = queries.into_iter().zip(ranking.found.iter().zip(&ranking.terms));
+        let mut answer = SearchAnswer {
+            results: results.map(|(query, (found, terms))| writer.result(query, found, *terms)).collect(),
+            mode: if ranking.by_endpoint { SearchMode::Rerank } else { SearchMode::Keyword },
+            degraded: ranking.fallback.is_some(),
+            reason: ranking.fallback,
+            warmed: warming.warmed,
+            evicted: warming.evicted,
+            catalog_version: context.entry.catalogs.version().into_owned(),
+            took_ms: 0,
+            truncated: false,
+            warnings,
+        };
+        answer.truncated = shrink(&mut answer.results, context.policy().max_answer_tokens as usize);
+        let took = started.elapsed();
+        answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
+        Ok(answer)
+    }
+
+    fn check_queries(&self, queries: &[String]) -> Result<Vec<String>, Error> {
+        let limits = &self.0.limits;
+        if queries.is_empty() {
+            return Err(Error::invalid("/queries", "missing_key", "a search needs at least one query"));
+        }
+        if queries.len() > limits.queries {
+            let detail = format!("{} queries are more than {} at once", queries.len(), limits.queries);
+            return Err(Error::invalid("/queries", "too_many", detail));
+        }
+        for (at, query) in queries.iter().enumerate() {
+            if query.chars().nth(limits.query_chars).is_some() {
+                let detail = format!("a query has at most {} characters", limits.query_chars);
+                return Err(Error::invalid(format!("/queries/{at}"), "too_long", detail));
+            }
+        }
+        Ok(queries.to_vec())
+    }
+
+    /// Warms what was found, if this session may and should.
+    async fn warm_found(
+        &self,
+        context: &Context,
+        plan: &Plan,
+        ranking: &Ranking,
+        wanted: bool,
+    ) -> Result<Warming, Error> {
+        let view = context.view();
+        let Some((key, session)) = &context.session else { return Ok(Warming::default()) };
+        let warms = wanted && !plan.sends_all() && context.policy().warm_policy != WarmPolicy::Off;
+        let may_warm = |id: u32| view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable);
+        let found = if warms { matches::warming_order(&ranking.found, may_warm) } else { Vec::new() };
+        if found.is_empty() {
+            self.note_deed(context, Deed::Search).await;
+            return Ok(Warming { warm: session.warm.clone(), ..Warming::default() });
+        }
+        self.warm_tools(context, key, &found, Deed::Search).await
+    }
+
+    /// Warms tools of the view in a session.
+    pub(super) async fn warm_tools(
+        &self,
+        context: &Context,
+        key: &crate::core::id::SessionKey,
+        ids: &[u32],
+        deed: Deed,
+    ) -> Result<Warming, Error> {
+        let view = context.view();
+        let keys: Vec<ToolKey> =
+            ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.tool.tool.key()).collect();
+        let limits = warm_limits(context.policy());
+        let (change, warm) = self
+            .update_session(key, deed, |_, warm, now| {
+                let change = warm.warm(&keys, limits, now);
+                Ok((Update::of(change.clone()), (change, warm.clone())))
+            })
+            .await?;
+        let name = |key: &ToolKey| {
+            view.by_key(key).and_then(|id| view.get(id)).map(|tool| tool.stored_name().to_owned())
+        };
+        let in_array = |key: &&ToolKey| warm.get(key).is_some_and(|tool| !tool.pending);
+        Ok(Warming {
+            warmed: change.added.iter().filter(in_array).filter_map(name).collect(),
+            evicted: change.evicted.iter().filter_map(name).collect(),
+            warm,
+        })
+    }
+}
+
+/// What a call did to the warm set, and the set as it is now.
+#[derive(Debug, Default)]
+pub(super) struct Warming {
+    pub warmed: Vec<String>,
+    pub evicted: Vec<String>,
+    pub warm: WarmSet,
+}
+
+fn check_later_features(request: &SearchRequest) -> Result<(), Error> {
+    if request.explain == Some(true) {
+        return Err(Error::unsupported("/explain", "`explain` is not supported yet"));
+    }
+    if request.context.is_some() {
+        return Err(Error::unsupported("/context", "`context` is not supported yet"));
+    }
+    Ok(())
+}
+
+/// Matches per query; out of range it is clamped, with a warning.
+fn limit(asked: Option<f64>, context: &Context, warnings: &mut Vec<Warning>) -> Result<usize, Error> {
+    let policy = context.policy();
+    let Some(asked) = asked else { return Ok(policy.search_default_limit as usize) };
+    if asked.fract() != 0.0 {
+        return Err(Error::invalid("/limit", "wrong_type", "`limit` must be a whole number"));
+    }
+    let limit = asked.clamp(1.0, f64::from(policy.max_search_limit));
+    if limit != asked {
+        warnings
+            .push(Warning::new("clamped", format!("{asked} is out of range; {limit} is used")).at("/limit"));
+    }
+    Ok(limit as usize)
+}
+
+/// Where a tool stands in a session with this warm set.
+pub(super) fn state(tool: &ViewTool, plan: &Plan, warm: &WarmSet) -> ToolState {
+    if tool.core || plan.sends_all() {
+        return ToolState::Core;
+    }
+    match warm.get(&tool.tool.tool.key()) {
+        Some(warm) if warm.pending => ToolState::Pending,
+        Some(_) => ToolState::Warm,
+        None => ToolState::Deferred,
+    }
+}
+
+/// Writes matches for one answer.
+struct MatchWriter<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    warm: &'a WarmSet,
+    detail: Detail,
+}
+
+impl MatchWriter<'_> {
+    fn result(&self, query: String, found: &Found, terms: usize) -> QueryResult {
+        let matches: Vec<ToolMatch> =
+            found.matches.iter().filter_map(|scored| self.tool_match(scored)).collect();
+        let nothing = matches.is_empty();
+        let groups = nothing.then(|| groups(self.context.view()));
+        QueryResult {
+            query,
+            matches,
+            nearest: nothing
+                .then(|| found.nearest.iter().filter_map(|scored| self.tool_match(scored)).collect()),
+            hint: groups.as_ref().map(|(groups, more)| hint(groups, *more, terms, !found.nearest.is_empty())),
+            groups: groups.map(|(groups, _)| groups),
+        }
+    }
+
+    fn tool_match(&self, scored: &Scored) -> Option<ToolMatch> {
+        let view = self.context.view();
+        let entry = view.get(scored.id)?;
+        let tool = &entry.tool.tool;
+        let description = match self.detail {
+            Detail::Names => None,
+            Detail::Brief => Some(matches::brief_description(tool)),
+            Detail::Full => Some(matches::whole_description(tool)),
+        };
+        let full = self.detail == Detail::Full;
+        Some(ToolMatch {
+            name: entry.stored_name().to_owned(),
+            wire_name: entry.mapped_name().map(str::to_owned),
+            description,
+            group: view.group(entry).to_owned(),
+            score: scored.score,
+            confidence: scored.confidence,
+            state: state(entry, self.plan, self.warm),
+            required: (self.detail != Detail::Names).then(|| matches::required_arguments(tool)),
+            parameters: full.then(|| serde_json::from_str(tool.parameters()).ok()).flatten(),
+        })
+    }
+}
+
+/// The groups of a view with their visible tools, the largest first, and how many more there are.
+fn groups(view: &View) -> (Vec<GroupCount>, usize) {
+    let mut groups: Vec<GroupCount> = view
+        .groups
+        .iter()
+        .map(|group| GroupCount {
+            name: group.name.to_string(),
+            description: group.description.as_deref().map(str::to_owned),
+            tools: 0,
+        })
+        .collect();
+    for (_, tool) in view.visible() {
+        if let Some(group) = groups.get_mut(tool.group as usize) {
+            group.tools += 1;
+        }
+    }
+    groups.retain(|group| group.tools > 0);
+    groups.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.name.cmp(&b.name)));
+    let more = groups.len().saturating_sub(MAX_GROUPS);
+    groups.truncate(MAX_GROUPS);
+    (groups, more)
+}
+
+fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool) -> String {
+    if groups.is_empty() {
+        return "There are no tools to find.".to_owned();
+    }
+    let mut hint = if terms == 0 {
+        "The query names no task. Say what is to be done and to what, for example \"create calendar event\"."
+            .to_owned()
+    } else {
+        "No tool fits well. Try other words for the action and its object, or the name of a group.".to_owned()
+    };
+    if nearest {
+        hint.push_str(" The nearest tools may be unrelated.");
+    }
+    if more > 0 {
+        hint.push_str(&format!(" There are {more} more groups."));
+    }
+    hint
+}
+
+/// Shortens descriptions and schemas from the last match upwards until the results fit `budget` tokens. No match is
+/// dropped. Whether anything was shortened.
+fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
+    let text = serde_json::to_string(&results).unwrap_or_default();
+    // A token is at least one byte: most answers fit without being counted.
+    if text.len() <= budget {
+        return false;
+    }
+    let mut total = tokens::count(&text);
+    let mut truncated = false;
+    let steps: [fn(&mut ToolMatch) -> bool; 4] = [
+        |tool| tool.parameters.take().is_some(),
+        |tool| shorten(tool, matches::BRIEF_CHARS),
+        |tool| shorten(tool, 60),
+        |tool| shorten(tool, 0),
+    ];
+    for step in steps {
+        let matches = results.iter_mut().rev().flat_map(|result| {
+            let nearest = result.nearest.iter_mut().flatten();
+            result.matches.iter_mut().chain(nearest).rev()
+        });
+        for tool in matches {
+            if total <= budget {
+                return truncated;
+            }
+            let before = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
+            if step(tool) {
+                truncated = true;
+                let after = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
+                total -= before.saturating_sub(after).min(total);
+            }
+        }
+    }
+    truncated
+}
+
+fn shorten(tool: &mut ToolMatch, limit: usize) -> bool {
+    let Some(description) = &mut tool.description else { return false };
+    let short = clip(description, limit).into_owned();
+    let changed = short != *description;
+    *description = short;
+    changed
+}

@@ -1,0 +1,45 @@
+//! Background work: flushing ages and counters, expiring idle sessions, telling the size of the caches.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{CacheUse, Toolrack};
+use crate::telemetry;
+
+/// How often idle sessions are looked for.
+const EXPIRY_EVERY: Duration = Duration::from_secs(60);
+
+impl Toolrack {
+    /// Runs until `stop`; then flushes a last time. Failures are logged and tried again at the next turn.
+    pub async fn upkeep(&self, flush_every: Duration, stop: CancellationToken) {
+        let mut flush = tokio::time::interval(flush_every);
+        let mut expiry = tokio::time::interval(EXPIRY_EVERY);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = flush.tick() => self.try_flush().await,
+                _ = expiry.tick() => match self.expire().await {
+                    Ok(0) => {}
+                    Ok(count) => tracing::info!(count, "expired idle sessions and inline catalogs"),
+                    Err(error) => tracing::warn!(%error, "could not expire idle sessions"),
+                },
+            }
+        }
+        self.try_flush().await;
+    }
+
+    async fn try_flush(&self) {
+        if let Err(error) = self.flush().await {
+            tracing::warn!(%error, "could not flush session ages");
+        }
+    }
+
+    /// Puts the sizes of the caches into the metrics.
+    pub fn report_caches(&self) {
+        let sessions = CacheUse { cache: "sessions", entries: self.0.sessions.entry_count(), bytes: 0 };
+        for usage in self.0.caches.usage().into_iter().chain([sessions]) {
+            telemetry::cache_size(usage.cache, usage.entries, usage.bytes);
+        }
+    }
+}

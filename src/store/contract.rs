@@ -1,0 +1,455 @@
+//! What every [`Store`] does, as one suite. It uses the trait only, apart from [`Fixture`].
+
+mod warm_model;
+
+use std::task::{Context, Waker};
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+/// A store of its own on a temporary file.
+struct Fixture {
+    directory: tempfile::TempDir,
+    store: Box<dyn Store>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory).await;
+        Self { directory, store }
+    }
+
+    async fn reopen(self) -> Self {
+        self.store.close().await.unwrap();
+        let store = open(&self.directory).await;
+        Self { store, ..self }
+    }
+}
+
+async fn open(directory: &tempfile::TempDir) -> Box<dyn Store> {
+    Box::new(SqliteStore::open(&directory.path().join("t.db"), |_| {}).await.unwrap())
+}
+
+fn id(text: &str) -> Id {
+    Id::parse(text).unwrap()
+}
+
+fn user(text: &str) -> Scope {
+    Scope::User(id(text))
+}
+
+fn session(user: &str, project: Option<&str>, session: &str) -> SessionKey {
+    SessionKey { user: id(user), project: project.map(id), session: id(session) }
+}
+
+fn config(text: &str, expected: Option<i64>) -> ConfigWrite {
+    ConfigWrite {
+        config: Some(text.to_owned()),
+        expected_raw_revision: expected,
+        secrets: Vec::new(),
+        now_ms: 1,
+    }
+}
+
+fn deletion() -> ConfigWrite {
+    ConfigWrite { config: None, ..config("", None) }
+}
+
+fn tool(group: &str, name: &str, body: &str) -> ToolRow {
+    ToolRow {
+        group: group.to_owned(),
+        name: name.to_owned(),
+        body: body.to_owned(),
+        digest: format!("digest of {body}"),
+        tokens: "[1,2]".to_owned(),
+    }
+}
+
+fn catalog(expected: &str, new: &str, remove: &[(&str, &str)], upsert: Vec<ToolRow>) -> CatalogWrite {
+    CatalogWrite {
+        expected_version: expected.to_owned(),
+        new_version: new.to_owned(),
+        remove: remove.iter().map(|&(group, name)| ToolKey::new(group, name)).collect(),
+        upsert,
+        now_ms: 1,
+    }
+}
+
+fn warm(name: &str, first_seq: i64, last_used_ms: i64) -> WarmRow {
+    WarmRow { tool: ToolKey::new("g", name), first_seq, last_used_ms, pinned: false, pending: false }
+}
+
+fn touch(key: &SessionKey, last_seen_ms: i64, warm: &[(&str, i64)]) -> SessionTouch {
+    let warm =
+        warm.iter().map(|&(name, last_used_ms)| WarmTouch { tool: ToolKey::new("g", name), last_used_ms });
+    SessionTouch { key: key.clone(), last_seen_ms, ledger: None, warm: warm.collect() }
+}
+
+#[tokio::test]
+async fn what_was_never_written_reads_as_empty() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    assert_eq!(store.scope(&user("u")).await.unwrap(), ScopeRow::default());
+    assert_eq!(store.catalog(&CatalogOwner::Scope(user("u"))).await.unwrap(), CatalogRows::default());
+    assert_eq!(store.session(&session("u", None, "s")).await.unwrap(), None);
+    assert_eq!(store.meta("k").await.unwrap(), None);
+    store.health().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_config_revision_never_comes_back() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let u = user("u");
+    let untouched = store.write_config(&u, deletion()).await.unwrap();
+    assert_eq!(untouched, ScopeRow::default(), "deleting what is not written changes nothing");
+    let first = store.write_config(&u, config("{\"a\": 1}", Some(0))).await.unwrap();
+    assert_eq!((first.config.as_str(), first.config_revision, first.raw_revision), ("{\"a\": 1}", 1, 1));
+    let stale = store.write_config(&u, config("{}", Some(0))).await;
+    assert!(matches!(stale, Err(StoreError::Conflict)));
+    let stale = store.write_config(&u, ConfigWrite { expected_raw_revision: Some(7), ..deletion() }).await;
+    assert!(matches!(stale, Err(StoreError::Conflict)));
+    assert_eq!(store.scope(&u).await.unwrap(), first, "a conflict changes nothing");
+
+    let gone = store.write_config(&u, deletion()).await.unwrap();
+    assert_eq!((gone.config.as_str(), gone.config_revision, gone.raw_revision), ("{}", 0, 2));
+    assert_eq!(store.write_config(&u, deletion()).await.unwrap().raw_revision, 2);
+    let again = store.write_config(&u, config("{}", Some(2))).await.unwrap();
+    assert_eq!((again.config_revision, again.raw_revision), (3, 3));
+    assert_eq!(store.scope(&Scope::Project(id("u"))).await.unwrap(), ScopeRow::default());
+}
+
+#[tokio::test]
+async fn of_writers_with_the_same_revision_one_wins() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let u = user("u");
+    let writes = (0..20).map(|_| store.write_config(&u, config("{}", Some(0))));
+    let answers = futures_util::future::join_all(writes).await;
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    assert_eq!(store.scope(&u).await.unwrap().raw_revision, 1);
+}
+
+#[tokio::test]
+async fn secrets_are_kept_replaced_cleared_and_go_with_their_config() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let key = MasterKey::from_setting(&"5a".repeat(32)).unwrap();
+    let u = user("u");
+    let set = |name: &str, text: &str| {
+        let sealed = SealedSecret {
+            origin: "https://a.example:443".to_owned(),
+            last4: None,
+            bytes: key.seal(&secret_aad(&u, name), text).unwrap(),
+        };
+        SecretChange { name: name.to_owned(), action: SecretAction::Set(sealed) }
+    };
+    let write = |secrets| ConfigWrite { secrets, ..config("{}", None) };
+    store.write_config(&u, write(vec![set("b", "one"), set("a", "two")])).await.unwrap();
+    let row = store.write_config(&u, write(vec![set("b", "three")])).await.unwrap();
+    assert_eq!(row, store.scope(&u).await.unwrap());
+    let opened: Vec<_> = row
+        .secrets
+        .iter()
+        .map(|secret| {
+            let text = key.open(&secret_aad(&u, &secret.name), &secret.sealed.bytes).unwrap();
+            (secret.name.as_str(), text.expose_secret().to_owned())
+        })
+        .collect();
+    assert_eq!(opened, [("a", "two".to_owned()), ("b", "three".to_owned())]);
+    assert_eq!(row.secrets[0].sealed.origin, "https://a.example:443");
+
+    let clear = SecretChange { name: "a".to_owned(), action: SecretAction::Clear };
+    let row = store.write_config(&u, write(vec![clear])).await.unwrap();
+    assert_eq!(row.secrets.len(), 1);
+    assert!(store.write_config(&u, deletion()).await.unwrap().secrets.is_empty());
+    assert!(store.write_config(&u, write(vec![])).await.unwrap().secrets.is_empty());
+}
+
+#[tokio::test]
+async fn another_master_key_is_noticed() {
+    let fixture = Fixture::new().await;
+    let right = MasterKey::from_setting(&"01".repeat(32)).unwrap();
+    let wrong = MasterKey::from_setting(&"02".repeat(32)).unwrap();
+    right.check(&*fixture.store).await.unwrap();
+    let fixture = fixture.reopen().await;
+    right.check(&*fixture.store).await.unwrap();
+    assert!(matches!(wrong.check(&*fixture.store).await, Err(MasterKeyError::Wrong)));
+    right.check(&*fixture.store).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let (u, owner) = (user("u"), CatalogOwner::Scope(user("u")));
+    store.write_config(&u, config("{\"k\":1}", None)).await.unwrap();
+    let tools = vec![tool("b", "x", "1"), tool("a", "y", "2"), tool("a", "Z", "3"), tool("a", "é", "4")];
+    store.write_catalog(&u, catalog("", "v1", &[], tools)).await.unwrap();
+    let rows = store.catalog(&owner).await.unwrap();
+    let names: Vec<_> = rows.tools.iter().map(|row| (row.group.as_str(), row.name.as_str())).collect();
+    assert_eq!(names, [("a", "Z"), ("a", "y"), ("a", "é"), ("b", "x")], "ordered as bytes");
+
+    let stale = store.write_catalog(&u, catalog("", "v2", &[("a", "y")], vec![])).await;
+    assert!(matches!(stale, Err(StoreError::Conflict)));
+    assert_eq!(store.catalog(&owner).await.unwrap(), rows);
+
+    let change = catalog("v1", "v2", &[("a", "y"), ("b", "x"), ("no", "no")], vec![tool("b", "x", "new")]);
+    store.write_catalog(&u, change).await.unwrap();
+    let rows = store.catalog(&owner).await.unwrap();
+    assert_eq!(rows.version, "v2");
+    assert_eq!(rows.tools, [tool("a", "Z", "3"), tool("a", "é", "4"), tool("b", "x", "new")]);
+    let scope = store.scope(&u).await.unwrap();
+    assert_eq!((scope.catalog_version.as_str(), scope.config.as_str()), ("v2", "{\"k\":1}"));
+    assert_eq!(scope.raw_revision, 1, "a catalog write is no config write");
+
+    store.write_catalog(&u, catalog("v2", "", &[], vec![])).await.unwrap();
+    assert_eq!(store.catalog(&owner).await.unwrap(), CatalogRows::default());
+}
+
+#[tokio::test]
+async fn the_largest_catalog_comes_back_byte_for_byte() {
+    let fixture = Fixture::new().await;
+    let tools: Vec<_> = (0..20_000)
+        .map(|number| {
+            let text = format!("{{ \"name\":\"t{number}\",\r\n\t\"d\": \"\\u00e9 é 𝄞 \0 ' ; -- $1\"}} ");
+            tool(&format!("g{}", number % 7), &format!("t{number:05}"), &text)
+        })
+        .collect();
+    fixture.store.write_catalog(&user("u"), catalog("", "v1", &[], tools.clone())).await.unwrap();
+    let fixture = fixture.reopen().await;
+    let rows = fixture.store.catalog(&CatalogOwner::Scope(user("u"))).await.unwrap();
+    let mut sorted = tools;
+    sorted.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
+    assert!(rows.tools == sorted);
+
+    let remove = sorted.iter().map(|row| ToolKey::new(&*row.group, &*row.name)).skip(1).collect();
+    let write = CatalogWrite { remove, ..catalog("v1", "v2", &[], vec![]) };
+    fixture.store.write_catalog(&user("u"), write).await.unwrap();
+    let rows = fixture.store.catalog(&CatalogOwner::Scope(user("u"))).await.unwrap();
+    assert_eq!(rows.tools, sorted[..1]);
+}
+
+#[tokio::test]
+async fn inline_catalogs_belong_to_one_user_and_expire_with_their_tools() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let key = |user: &str, reference: &str| InlineKey { user: id(user), reference: reference.to_owned() };
+    let write = |key: InlineKey, body: &str, now_ms| InlineWrite {
+        key,
+        version: "v".to_owned(),
+        tools: vec![tool("g", "t", body)],
+        now_ms,
+    };
+    store.write_inline(write(key("u", "r1"), "one", 10)).await.unwrap();
+    store.write_inline(write(key("u", "r2"), "two", 20)).await.unwrap();
+    store.write_inline(write(key("w", "r2"), "three", 30)).await.unwrap();
+    assert_eq!(store.inline_catalog(&key("w", "r1")).await.unwrap(), None);
+    assert_eq!(store.inline_catalog(&key("u", "r1")).await.unwrap().as_deref(), Some("v"));
+    let owner = CatalogOwner::Inline(key("u", "r2"));
+    let rows = store.catalog(&owner).await.unwrap();
+    assert_eq!((rows.version.as_str(), rows.tools), ("v", vec![tool("g", "t", "two")]));
+
+    // Written again and touched, both make it younger, never older.
+    store.write_inline(write(key("u", "r1"), "other", 40)).await.unwrap();
+    let touches = [("u", "r1", 5), ("u", "r2", 50), ("u", "gone", 60)];
+    let touches = touches
+        .map(|(user, reference, last_used_ms)| InlineTouch { key: key(user, reference), last_used_ms });
+    store.touch_inline(touches.into()).await.unwrap();
+    assert_eq!(store.inline_catalog(&key("u", "gone")).await.unwrap(), None);
+
+    assert_eq!(store.expire_inline(45, 1).await.unwrap(), [key("w", "r2")]);
+    assert_eq!(store.expire_inline(45, 10).await.unwrap(), [key("u", "r1")]);
+    assert_eq!(store.catalog(&CatalogOwner::Inline(key("u", "r1"))).await.unwrap(), CatalogRows::default());
+    assert_eq!(store.catalog(&owner).await.unwrap().tools.len(), 1);
+    store.write_inline(write(key("u", "r1"), "fresh", 70)).await.unwrap();
+    let rows = store.catalog(&CatalogOwner::Inline(key("u", "r1"))).await.unwrap();
+    assert_eq!(rows.tools, [tool("g", "t", "fresh")]);
+}
+
+#[tokio::test]
+async fn a_session_keeps_what_a_write_does_not_name() {
+    let fixture = Fixture::new().await;
+    let key = session("u", None, "s");
+    let first = SessionWrite {
+        settings: Some("{\"x\":1}".to_owned()),
+        upsert: vec![warm("b", 2, 100), warm("a", 1, 100), warm("c", 3, 100)],
+        ..SessionWrite::new(key.clone(), 100)
+    };
+    fixture.store.write_session(first).await.unwrap();
+    let second = SessionWrite {
+        remove: vec![ToolKey::new("g", "c")],
+        upsert: vec![
+            WarmRow { pinned: true, ..warm("a", 9, 50) },
+            WarmRow { pending: true, ..warm("d", 4, 90) },
+            warm("c", 5, 90),
+        ],
+        ..SessionWrite::new(key.clone(), 90)
+    };
+    fixture.store.write_session(second).await.unwrap();
+
+    let fixture = fixture.reopen().await;
+    let row = fixture.store.session(&key).await.unwrap().unwrap();
+    assert_eq!((row.settings.as_str(), row.ledger.as_str()), ("{\"x\":1}", "{}"));
+    assert_eq!((row.created_at_ms, row.last_seen_ms), (100, 100), "time does not go back");
+    let expected = [
+        WarmRow { pinned: true, ..warm("a", 1, 100) },
+        warm("b", 2, 100),
+        WarmRow { pending: true, ..warm("d", 4, 90) },
+        warm("c", 5, 90),
+    ];
+    assert_eq!(row.warm, expected, "a warm tool keeps its place, one removed and warmed again is last");
+
+    let cleared =
+        SessionWrite { clear: true, upsert: vec![warm("z", 1, 1)], ..SessionWrite::new(key.clone(), 200) };
+    fixture.store.write_session(cleared).await.unwrap();
+    assert_eq!(fixture.store.session(&key).await.unwrap().unwrap().warm, [warm("z", 1, 1)]);
+}
+
+#[tokio::test]
+async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let keys = [
+        session("u", None, "s"),
+        session("u", Some("p"), "s"),
+        session("w", None, "s"),
+        session("w", Some("p"), "s"),
+    ];
+    for (number, key) in (1..).zip(&keys) {
+        let write = SessionWrite { upsert: vec![warm("t", number, 1)], ..SessionWrite::new(key.clone(), 1) };
+        store.write_session(write).await.unwrap();
+    }
+    assert!(store.delete_session(&keys[1]).await.unwrap());
+    assert!(!store.delete_session(&keys[1]).await.unwrap());
+    assert_eq!(store.session(&keys[1]).await.unwrap(), None);
+    for (number, key) in (1..).zip(&keys) {
+        if number != 2 {
+            assert_eq!(store.session(key).await.unwrap().unwrap().warm, [warm("t", number, 1)]);
+        }
+    }
+    store.write_session(SessionWrite::new(keys[1].clone(), 9)).await.unwrap();
+    assert!(store.session(&keys[1]).await.unwrap().unwrap().warm.is_empty());
+}
+
+#[tokio::test]
+async fn touches_renew_and_never_revive() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let key = session("u", Some("p"), "s");
+    let write = SessionWrite {
+        upsert: vec![warm("a", 1, 100), warm("b", 2, 100)],
+        ..SessionWrite::new(key.clone(), 100)
+    };
+    store.write_session(write).await.unwrap();
+    let gone = session("u", Some("p"), "gone");
+    let with_ledger =
+        SessionTouch { ledger: Some("{\"l\":1}".to_owned()), ..touch(&key, 150, &[("a", 150), ("no", 150)]) };
+    store.touch_sessions(vec![with_ledger, touch(&gone, 150, &[("a", 150)])]).await.unwrap();
+    store.touch_sessions(vec![touch(&key, 120, &[("a", 120), ("b", 130)])]).await.unwrap();
+    store.touch_sessions(vec![]).await.unwrap();
+    let row = store.session(&key).await.unwrap().unwrap();
+    assert_eq!((row.last_seen_ms, row.ledger.as_str()), (150, "{\"l\":1}"));
+    assert_eq!(row.warm, [warm("a", 1, 150), warm("b", 2, 130)]);
+    assert_eq!(store.session(&gone).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_large_flush_reaches_every_session() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    let keys: Vec<_> = (0..1_500).map(|number| session("u", None, &format!("s{number:04}"))).collect();
+    let writes = keys.iter().map(|key| {
+        store.write_session(SessionWrite {
+            upsert: vec![warm("a", 1, 1)],
+            ..SessionWrite::new(key.clone(), 1)
+        })
+    });
+    for answer in futures_util::future::join_all(writes).await {
+        answer.unwrap();
+    }
+    store.touch_sessions(keys.iter().map(|key| touch(key, 7, &[("a", 8)])).collect()).await.unwrap();
+    for key in &keys {
+        let row = store.session(key).await.unwrap().unwrap();
+        assert_eq!((row.last_seen_ms, row.warm), (7, vec![warm("a", 1, 8)]));
+    }
+}
+
+#[tokio::test]
+async fn listing_pages_through_every_session_once() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    for project in [None, Some("p"), Some("q")] {
+        for name in ["c", "a", "b"] {
+            let write = SessionWrite {
+                upsert: vec![warm("t", 1, 1)],
+                ..SessionWrite::new(session("u", project, name), 5)
+            };
+            store.write_session(write).await.unwrap();
+        }
+    }
+    store.write_session(SessionWrite::new(session("other", None, "a"), 5)).await.unwrap();
+    let pages = async |project: ProjectFilter| {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let query = SessionQuery { user: id("u"), project: project.clone(), after, limit: 2 };
+            let page = store.list_sessions(query).await.unwrap();
+            let Some(last) = page.last() else { return found };
+            assert!(page.len() <= 2 && page.iter().all(|row| row.warm == 1 && row.last_seen_ms == 5));
+            after = Some((last.project.clone(), last.session.clone()));
+            found.extend(
+                page.into_iter()
+                    .map(|row| format!("{}/{}", row.project.as_ref().map_or("", Id::as_str), row.session)),
+            );
+        }
+    };
+    let all = ["/a", "/b", "/c", "p/a", "p/b", "p/c", "q/a", "q/b", "q/c"];
+    assert_eq!(pages(ProjectFilter::Any).await, all);
+    assert_eq!(pages(ProjectFilter::Only(None)).await, all[..3]);
+    assert_eq!(pages(ProjectFilter::Only(Some(id("p")))).await, all[3..6]);
+    assert!(pages(ProjectFilter::Only(Some(id("none")))).await.is_empty());
+}
+
+#[tokio::test]
+async fn idle_sessions_expire_oldest_first() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    for (name, seen) in [("a", 30), ("b", 10), ("c", 20), ("d", 40)] {
+        let write = SessionWrite {
+            upsert: vec![warm("t", 1, 1)],
+            ..SessionWrite::new(session("u", None, name), seen)
+        };
+        store.write_session(write).await.unwrap();
+    }
+    assert_eq!(store.expire_sessions(40, 1).await.unwrap(), [session("u", None, "b")]);
+    let mut expired = store.expire_sessions(40, 10).await.unwrap();
+    expired.sort();
+    assert_eq!(expired, [session("u", None, "a"), session("u", None, "c")]);
+    assert!(store.expire_sessions(40, 10).await.unwrap().is_empty());
+    store.write_session(SessionWrite::new(session("u", None, "a"), 50)).await.unwrap();
+    assert!(store.session(&session("u", None, "a")).await.unwrap().unwrap().warm.is_empty());
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_cancel_its_write() {
+    let fixture = Fixture::new().await;
+    let key = session("u", None, "s");
+    let write = SessionWrite { upsert: vec![warm("a", 1, 1)], ..SessionWrite::new(key.clone(), 1) };
+    let mut given_up = fixture.store.write_session(write);
+    assert!(given_up.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(given_up);
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.store.session(&key).await.unwrap().unwrap().warm, [warm("a", 1, 1)]);
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let Fixture { store, directory: _directory } = Fixture::new().await;
+    store.close().await.unwrap();
+    store.close().await.unwrap();
+    assert!(matches!(store.health().await, Err(StoreError::Closed)));
+    assert!(matches!(store.scope(&user("u")).await, Err(StoreError::Closed)));
+    let write = store.write_session(SessionWrite::new(session("u", None, "s"), 1)).await;
+    assert!(matches!(write, Err(StoreError::Closed)));
+}
+
+#[tokio::test]
+async fn meta_values_are_settled_by_the_first_write() {
+    let fixture = Fixture::new().await;
+    assert_eq!(fixture.store.init_meta("k", "first".to_owned()).await.unwrap(), "first");
+    assert_eq!(fixture.store.init_meta("k", "second".to_owned()).await.unwrap(), "first");
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.store.meta("k").await.unwrap().as_deref(), Some("first"));
+}

@@ -1,0 +1,368 @@
+//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions and warm sets.
+//!
+//! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
+//! This module owns rows and their transactions. It does not know what a config document, a tool body or a
+//! session's settings mean (texts are kept byte for byte), it reads no clock (every time is passed in, as
+//! milliseconds since the Unix epoch), and it never sees a secret in the clear: sealing is done by the caller
+//! with a [`MasterKey`].
+//!
+//! Promises of every implementation:
+//! - a write is durable (it survives a killed process) and visible to every later read when its future
+//!   resolves;
+//! - a caller that drops the future of a write does not cancel the write;
+//! - a write happens as a whole or not at all, and one that fails does not touch others;
+//! - a read shows one moment: a catalog never comes with the version of another.
+
+mod lock;
+mod private_file;
+mod secrets;
+mod sql;
+mod sqlite;
+mod writer;
+mod writes;
+
+#[cfg(test)]
+mod contract;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::tool::ToolKey;
+
+pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
+pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
+pub use sqlite::{OpenError, SqliteStore, database_file};
+
+/// Why a read or a write did not happen.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The revision or version that the write was made for is no longer the stored one. Read again and decide.
+    #[error("the stored state has changed since it was read")]
+    Conflict,
+    /// The database refused or failed; the cause is for the log.
+    #[error("the database failed: {0}")]
+    Database(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// A stored row holds what this program never writes.
+    #[error("a stored {0} cannot be read")]
+    Corrupt(&'static str),
+    /// Too many writes are waiting for the disk; nothing was written.
+    #[error("too many writes are waiting")]
+    Busy,
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// One scope: its config document, the version of its catalog, and what is known of its secrets.
+/// A scope that was never written reads as the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeRow {
+    /// JSON text of the config document, as written; `{}` when unwritten.
+    pub config: String,
+    /// Revision to show: 0 while the config is unwritten (also after it was deleted), else `raw_revision`.
+    pub config_revision: i64,
+    /// Counts every write and every delete of the config, and never goes back, so no revision comes twice.
+    pub raw_revision: i64,
+    /// Version of the catalog; empty when there is none.
+    pub catalog_version: String,
+    /// By name.
+    pub secrets: Vec<SecretRow>,
+}
+
+impl Default for ScopeRow {
+    fn default() -> Self {
+        Self {
+            config: "{}".to_owned(),
+            config_revision: 0,
+            raw_revision: 0,
+            catalog_version: String::new(),
+            secrets: Vec::new(),
+        }
+    }
+}
+
+/// A stored secret of a scope.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretRow {
+    pub name: String,
+    pub sealed: SealedSecret,
+}
+
+/// A secret as it is stored: what may be shown of it, and its sealed bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SealedSecret {
+    /// `scheme://host:port` of the endpoint that it was set for; it is never used with another.
+    pub origin: String,
+    /// Last four characters, when the secret is long enough to show them.
+    pub last4: Option<String>,
+    /// Made by [`MasterKey::seal`] with [`secret_aad`].
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for SecretRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretRow").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SealedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedSecret").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// What a write of a config does to one secret. Secrets that are not named stay as they are.
+#[derive(Debug, Clone)]
+pub struct SecretChange {
+    pub name: String,
+    pub action: SecretAction,
+}
+
+#[derive(Debug, Clone)]
+pub enum SecretAction {
+    Set(SealedSecret),
+    Clear,
+}
+
+/// A write of one scope's config.
+#[derive(Debug, Clone)]
+pub struct ConfigWrite {
+    /// The whole new document; `None` deletes it, together with all secrets of the scope.
+    pub config: Option<String>,
+    /// [`ScopeRow::raw_revision`] that the write was made for; another one stored is a
+    /// [`StoreError::Conflict`]. `None` writes whatever is stored.
+    pub expected_raw_revision: Option<i64>,
+    /// Applied in order; ignored when `config` is `None`.
+    pub secrets: Vec<SecretChange>,
+    pub now_ms: i64,
+}
+
+/// One stored tool. The identity inside its catalog is (`group`, `name`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRow {
+    pub group: String,
+    pub name: String,
+    /// The tool's JSON text, byte for byte.
+    pub body: String,
+    pub digest: String,
+    /// Token counts as JSON text.
+    pub tokens: String,
+}
+
+/// Whose catalog is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CatalogOwner {
+    /// The stored catalog of a user or project.
+    Scope(Scope),
+    /// The live tools that an assembly of this user carried.
+    Inline(InlineKey),
+}
+
+/// The name of an inline catalog: references of different users never meet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InlineKey {
+    pub user: Id,
+    /// The `tools_ref` of the answer.
+    pub reference: String,
+}
+
+/// The tools of one catalog, and the version that they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogRows {
+    /// Empty when the catalog does not exist.
+    pub version: String,
+    /// By (group, name), compared as bytes.
+    pub tools: Vec<ToolRow>,
+}
+
+/// A change of one scope's catalog. Tools that are not named stay as they are.
+#[derive(Debug, Clone)]
+pub struct CatalogWrite {
+    /// [`ScopeRow::catalog_version`] that the change was made for; another one stored is a
+    /// [`StoreError::Conflict`].
+    pub expected_version: String,
+    /// The empty version stands for "no catalog": every tool of the scope goes, and `upsert` is ignored.
+    pub new_version: String,
+    /// Removed first.
+    pub remove: Vec<ToolKey>,
+    /// Added, or put in the place of the stored tool of the same identity.
+    pub upsert: Vec<ToolRow>,
+    pub now_ms: i64,
+}
+
+/// A whole inline catalog. Its reference is made from its content, so a stored one is never rewritten.
+#[derive(Debug, Clone)]
+pub struct InlineWrite {
+    pub key: InlineKey,
+    pub version: String,
+    pub tools: Vec<ToolRow>,
+    pub now_ms: i64,
+}
+
+/// "This inline catalog was in use." At most one of each key per call.
+#[derive(Debug, Clone)]
+pub struct InlineTouch {
+    pub key: InlineKey,
+    pub last_used_ms: i64,
+}
+
+/// One tool of a session's warm set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarmRow {
+    pub tool: ToolKey,
+    /// Place in the tools array: ascending, given by the caller at the first warming.
+    pub first_seq: i64,
+    pub last_used_ms: i64,
+    pub pinned: bool,
+    /// Found, and waiting for an epoch to enter the array.
+    pub pending: bool,
+}
+
+/// A session with its warm set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Opaque JSON text; `{}` until first set.
+    pub settings: String,
+    pub created_at_ms: i64,
+    pub last_seen_ms: i64,
+    /// Opaque JSON text; `{}` until first set.
+    pub ledger: String,
+    /// By `first_seq`, then group and name.
+    pub warm: Vec<WarmRow>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSummary {
+    pub project: Option<Id>,
+    pub session: Id,
+    pub created_at_ms: i64,
+    pub last_seen_ms: i64,
+    /// Rows of the warm set, pending ones included.
+    pub warm: i64,
+}
+
+/// A durable change of a session, which is created when it does not exist. Order: `clear`, `remove`, `upsert`.
+#[derive(Debug, Clone)]
+pub struct SessionWrite {
+    pub key: SessionKey,
+    pub now_ms: i64,
+    /// `None` keeps the stored settings.
+    pub settings: Option<String>,
+    /// Empties the warm set first.
+    pub clear: bool,
+    pub remove: Vec<ToolKey>,
+    /// A row that exists keeps its `first_seq` (its place) and the later `last_used_ms`, so that two writers
+    /// that warm the same tool agree; `pinned` and `pending` are set. To move a tool to a new place, name it in
+    /// `remove` too. At most one row of each tool.
+    pub upsert: Vec<WarmRow>,
+}
+
+impl SessionWrite {
+    /// A write that only makes sure that the session exists.
+    pub fn new(key: SessionKey, now_ms: i64) -> Self {
+        Self { key, now_ms, settings: None, clear: false, remove: Vec::new(), upsert: Vec::new() }
+    }
+}
+
+/// What was buffered about a session since the last flush. At most one of each key per call.
+/// Sessions and warm rows that are gone stay gone; times never go back.
+#[derive(Debug, Clone)]
+pub struct SessionTouch {
+    pub key: SessionKey,
+    pub last_seen_ms: i64,
+    /// `None` keeps the stored ledger.
+    pub ledger: Option<String>,
+    pub warm: Vec<WarmTouch>,
+}
+
+/// "This warm tool was in use."
+#[derive(Debug, Clone)]
+pub struct WarmTouch {
+    pub tool: ToolKey,
+    pub last_used_ms: i64,
+}
+
+/// Which sessions of a user to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectFilter {
+    /// Of every project, and of none; by project (none first), then session id.
+    Any,
+    /// Of this project, or of none; by session id.
+    Only(Option<Id>),
+}
+
+/// One page of a user's sessions.
+#[derive(Debug, Clone)]
+pub struct SessionQuery {
+    pub user: Id,
+    pub project: ProjectFilter,
+    /// (project, session) of the last row of the page before; `None` starts at the beginning.
+    pub after: Option<(Option<Id>, Id)>,
+    /// Rows at most.
+    pub limit: u32,
+}
+
+/// Durable state. See the module for what every implementation promises.
+#[async_trait]
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Config, catalog version and secrets of one scope; the default when nothing was written.
+    async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
+
+    /// Writes or deletes a config and its secrets, compare-and-set. Answers the scope as it is then.
+    /// Deleting a config that is not written changes nothing, the revision included.
+    async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError>;
+
+    /// The tools of one catalog with their version; empty when it does not exist.
+    async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError>;
+
+    /// Changes a scope's catalog, compare-and-set on its version.
+    async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError>;
+
+    /// The version of an inline catalog; `None` when it is unknown or expired.
+    async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError>;
+
+    /// Stores an inline catalog; one that exists is touched and keeps its tools.
+    async fn write_inline(&self, write: InlineWrite) -> Result<(), StoreError>;
+
+    /// Renews the age of inline catalogs. Those that are gone stay gone.
+    async fn touch_inline(&self, touches: Vec<InlineTouch>) -> Result<(), StoreError>;
+
+    /// One session with its warm set; `None` when it does not exist.
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError>;
+
+    /// Changes a session and its warm set as a whole.
+    async fn write_session(&self, write: SessionWrite) -> Result<(), StoreError>;
+
+    /// Writes buffered touches. A large call is committed in several steps.
+    async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError>;
+
+    /// Deletes a session and its warm set. Answers whether there was one.
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool, StoreError>;
+
+    /// One page of a user's sessions, in the order that [`ProjectFilter`] names.
+    async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// Deletes up to `limit` sessions that were last seen before `before_ms`, the oldest first, and names them
+    /// (so that copies in memory can go too).
+    async fn expire_sessions(&self, before_ms: i64, limit: u32) -> Result<Vec<SessionKey>, StoreError>;
+
+    /// Deletes up to `limit` inline catalogs that were last used before `before_ms`, the oldest first, and names
+    /// them.
+    async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError>;
+
+    /// A value that the program keeps for itself.
+    async fn meta(&self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Stores such a value unless there is one, and answers the stored one.
+    async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError>;
+
+    /// Answers once a read has worked and writes are being taken.
+    async fn health(&self) -> Result<(), StoreError>;
+
+    /// Finishes the writes that were taken, refuses new ones, and lets go of the database.
+    async fn close(&self) -> Result<(), StoreError>;
+}

@@ -1,0 +1,240 @@
+//! The statements, one text for SQLite and PostgreSQL: `$1` placeholders, `ON CONFLICT ... DO UPDATE`, `RETURNING`,
+//! `CASE` for the larger of two numbers, casts where only SQLite could guess a type.
+//!
+//! This module owns texts only; it runs nothing.
+
+use std::sync::LazyLock;
+
+/// Rows per statement, largest first. Each size is one prepared statement; a batch is made of the fewest.
+const SIZES: [usize; 6] = [128, 32, 8, 4, 2, 1];
+
+/// A statement that takes many rows at once, in several sizes.
+#[derive(Debug)]
+pub(super) struct RowsSql {
+    texts: [String; SIZES.len()],
+}
+
+impl RowsSql {
+    /// `head`, then `row` once per row, then `tail`. Every `@` in `row` becomes the next placeholder after the
+    /// `fixed` ones, which all rows share.
+    fn new(head: &str, row: &str, fixed: usize, tail: &str) -> Self {
+        let text = |rows: usize| {
+            let mut text = String::from(head);
+            let mut placeholder = fixed;
+            for index in 0..rows {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                for character in row.chars() {
+                    if character == '@' {
+                        placeholder += 1;
+                        text.push('$');
+                        text.push_str(&placeholder.to_string());
+                    } else {
+                        text.push(character);
+                    }
+                }
+            }
+            text.push_str(tail);
+            text
+        };
+        Self { texts: SIZES.map(text) }
+    }
+
+    /// The next statement for `remaining` rows, and how many of them it takes; `None` when there are none.
+    pub(super) fn next(&'static self, remaining: usize) -> Option<(&'static str, usize)> {
+        let index = SIZES.iter().position(|&size| size <= remaining)?;
+        Some((self.texts.get(index)?, *SIZES.get(index)?))
+    }
+}
+
+pub(super) const META: &str = "SELECT value FROM meta WHERE key = $1";
+
+/// `DO UPDATE` rather than `DO NOTHING`, so that the stored value is returned in both cases.
+pub(super) const META_INIT: &str = "INSERT INTO meta (key, value) VALUES ($1, $2) \
+     ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value";
+
+pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.catalog_version, \
+     x.name, x.origin, x.last4, x.sealed \
+     FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id \
+     WHERE s.kind = $1 AND s.id = $2 ORDER BY x.name";
+
+pub(super) const SCOPE_STATE: &str =
+    "SELECT config_written, config_revision, catalog_version FROM scopes WHERE kind = $1 AND id = $2";
+
+pub(super) const CONFIG_PUT: &str = "INSERT INTO scopes (kind, id, config, config_written, config_revision, updated_at) \
+     VALUES ($1, $2, $3, 1, 1, $4) ON CONFLICT (kind, id) DO UPDATE SET config = excluded.config, \
+     config_written = 1, config_revision = scopes.config_revision + 1, updated_at = excluded.updated_at";
+
+pub(super) const CONFIG_DELETE: &str = "UPDATE scopes SET config = '{}', config_written = 0, \
+     config_revision = config_revision + 1, updated_at = $3 WHERE kind = $1 AND id = $2";
+
+pub(super) const SECRET_PUT: &str = "INSERT INTO secrets (kind, id, name, origin, last4, sealed) \
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (kind, id, name) DO UPDATE SET \
+     origin = excluded.origin, last4 = excluded.last4, sealed = excluded.sealed";
+
+pub(super) const SECRET_DELETE: &str = "DELETE FROM secrets WHERE kind = $1 AND id = $2 AND name = $3";
+
+pub(super) const SECRETS_DELETE: &str = "DELETE FROM secrets WHERE kind = $1 AND id = $2";
+
+pub(super) const CATALOG_VERSION_PUT: &str = "INSERT INTO scopes (kind, id, catalog_version, updated_at) VALUES ($1, $2, $3, $4) \
+     ON CONFLICT (kind, id) DO UPDATE SET catalog_version = excluded.catalog_version, \
+     updated_at = excluded.updated_at";
+
+/// The version stands in every row, so that one statement (one moment) reads both.
+pub(super) const SCOPE_CATALOG: &str = "SELECT s.catalog_version, t.tool_group, t.tool_name, t.body, t.digest, t.tokens \
+     FROM scopes s LEFT JOIN tools t ON t.owner_kind = s.kind AND t.owner_id = s.id \
+     WHERE s.kind = $1 AND s.id = $2 ORDER BY t.tool_group, t.tool_name";
+
+/// $3 is the tools' owner of the catalog that $1 and $2 name.
+pub(super) const INLINE_CATALOG: &str = "SELECT c.version, t.tool_group, t.tool_name, t.body, t.digest, t.tokens \
+     FROM inline_catalogs c LEFT JOIN tools t ON t.owner_kind = 'inline' AND t.owner_id = $3 \
+     WHERE c.user_id = $1 AND c.ref = $2 ORDER BY t.tool_group, t.tool_name";
+
+pub(super) const TOOLS_DELETE: &str = "DELETE FROM tools WHERE owner_kind = $1 AND owner_id = $2";
+
+/// The owner stands in every row of the list: only then does SQLite look each tool up by its whole key.
+pub(super) static TOOLS_REMOVE: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "DELETE FROM tools WHERE (owner_kind, owner_id, tool_group, tool_name) IN (VALUES ",
+        "($1, $2, @, @)",
+        2,
+        ")",
+    )
+});
+
+pub(super) static TOOLS_PUT: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "INSERT INTO tools (owner_kind, owner_id, tool_group, tool_name, body, digest, tokens) VALUES ",
+        "($1, $2, @, @, @, @, @)",
+        2,
+        " ON CONFLICT (owner_kind, owner_id, tool_group, tool_name) DO UPDATE SET \
+         body = excluded.body, digest = excluded.digest, tokens = excluded.tokens",
+    )
+});
+
+pub(super) const INLINE_VERSION: &str = "SELECT version FROM inline_catalogs WHERE user_id = $1 AND ref = $2";
+
+pub(super) const INLINE_PUT: &str =
+    "INSERT INTO inline_catalogs (user_id, ref, version, last_used) VALUES ($1, $2, $3, $4)";
+
+pub(super) static INLINE_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "UPDATE inline_catalogs SET last_used = v.column3 FROM (VALUES ",
+        "(@, @, CAST(@ AS BIGINT))",
+        0,
+        ") AS v WHERE inline_catalogs.user_id = v.column1 AND inline_catalogs.ref = v.column2 \
+         AND inline_catalogs.last_used < v.column3",
+    )
+});
+
+pub(super) const INLINE_EXPIRE: &str = "DELETE FROM inline_catalogs WHERE (user_id, ref) IN \
+     (SELECT user_id, ref FROM inline_catalogs WHERE last_used < $1 ORDER BY last_used LIMIT $2) \
+     RETURNING user_id, ref";
+
+/// The session in the first row, then its warm set: one statement, so one moment, and the settings once.
+pub(super) const SESSION: &str = "SELECT 0 AS part, settings AS text1, ledger AS text2, created_at AS number1, \
+     last_seen AS number2, 0 AS flag1, 0 AS flag2 \
+     FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
+     UNION ALL SELECT 1, tool_group, tool_name, first_seq, last_used, pinned, pending \
+     FROM warm WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
+     ORDER BY part, number1, text1, text2";
+
+pub(super) const SESSION_PUT: &str = "INSERT INTO sessions \
+     (user_id, project_id, session_id, settings, created_at, last_seen, ledger) \
+     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $5, '{}') \
+     ON CONFLICT (user_id, project_id, session_id) DO UPDATE SET \
+     settings = COALESCE(CAST($4 AS TEXT), sessions.settings), \
+     last_seen = CASE WHEN excluded.last_seen > sessions.last_seen \
+     THEN excluded.last_seen ELSE sessions.last_seen END";
+
+pub(super) static SESSIONS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "UPDATE sessions SET ledger = COALESCE(v.column5, sessions.ledger), \
+         last_seen = CASE WHEN v.column4 > sessions.last_seen THEN v.column4 ELSE sessions.last_seen END \
+         FROM (VALUES ",
+        "(@, @, @, CAST(@ AS BIGINT), CAST(@ AS TEXT))",
+        0,
+        ") AS v WHERE sessions.user_id = v.column1 AND sessions.project_id = v.column2 \
+         AND sessions.session_id = v.column3",
+    )
+});
+
+pub(super) const SESSION_DELETE: &str =
+    "DELETE FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
+
+pub(super) const SESSIONS_EXPIRE: &str = "DELETE FROM sessions WHERE (user_id, project_id, session_id) IN \
+     (SELECT user_id, project_id, session_id FROM sessions WHERE last_seen < $1 ORDER BY last_seen LIMIT $2) \
+     RETURNING user_id, project_id, session_id";
+
+pub(super) const SESSIONS_OF_USER: &str = "SELECT project_id, session_id, created_at, last_seen, \
+     (SELECT COUNT(*) FROM warm w WHERE w.user_id = s.user_id AND w.project_id = s.project_id \
+     AND w.session_id = s.session_id) AS warm \
+     FROM sessions s WHERE user_id = $1 AND (project_id, session_id) > ($2, $3) \
+     ORDER BY project_id, session_id LIMIT $4";
+
+pub(super) const SESSIONS_OF_PROJECT: &str = "SELECT project_id, session_id, created_at, last_seen, \
+     (SELECT COUNT(*) FROM warm w WHERE w.user_id = s.user_id AND w.project_id = s.project_id \
+     AND w.session_id = s.session_id) AS warm \
+     FROM sessions s WHERE user_id = $1 AND project_id = $2 AND session_id > $3 \
+     ORDER BY session_id LIMIT $4";
+
+pub(super) const WARM_CLEAR: &str =
+    "DELETE FROM warm WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
+
+pub(super) static WARM_REMOVE: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "DELETE FROM warm WHERE (user_id, project_id, session_id, tool_group, tool_name) IN (VALUES ",
+        "($1, $2, $3, @, @)",
+        3,
+        ")",
+    )
+});
+
+/// `first_seq` is not in the update: a warm tool keeps its place.
+pub(super) static WARM_PUT: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "INSERT INTO warm (user_id, project_id, session_id, tool_group, tool_name, first_seq, last_used, \
+         pinned, pending) VALUES ",
+        "($1, $2, $3, @, @, @, @, @, @)",
+        3,
+        " ON CONFLICT (user_id, project_id, session_id, tool_group, tool_name) DO UPDATE SET \
+         last_used = CASE WHEN excluded.last_used > warm.last_used \
+         THEN excluded.last_used ELSE warm.last_used END, \
+         pinned = excluded.pinned, pending = excluded.pending",
+    )
+});
+
+pub(super) static WARM_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "UPDATE warm SET last_used = v.column6 FROM (VALUES ",
+        "(@, @, @, @, @, CAST(@ AS BIGINT))",
+        0,
+        ") AS v WHERE warm.user_id = v.column1 AND warm.project_id = v.column2 \
+         AND warm.session_id = v.column3 AND warm.tool_group = v.column4 AND warm.tool_name = v.column5 \
+         AND warm.last_used < v.column6",
+    )
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_count_on_from_the_shared_ones() {
+        let sql = RowsSql::new("head ", "($1, @, @)", 1, " tail");
+        assert_eq!(sql.texts[5], "head ($1, $2, $3) tail");
+        assert_eq!(sql.texts[4], "head ($1, $2, $3), ($1, $4, $5) tail");
+    }
+
+    #[test]
+    fn any_number_of_rows_is_covered_exactly() {
+        for rows in 0..600 {
+            let mut taken = 0;
+            while let Some((_, size)) = TOOLS_PUT.next(rows - taken) {
+                taken += size;
+            }
+            assert_eq!(taken, rows);
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! [`Store`] on one SQLite file: opening and migrating it, the reads, and the way to the writer.
+//!
+//! One write connection belongs to the writer task; reads go through a few read-only connections. The file is in
+//! WAL mode, so readers never wait for the writer.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::error::DatabaseError;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Executor, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
+use tokio::time::Instant;
+
+use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::tool::ToolKey;
+
+use super::private_file::open_private;
+use super::writer::Writer;
+use super::writes::{self, stored_id, stored_project};
+use super::{
+    CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ProjectFilter,
+    ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite,
+    Store, StoreError, ToolRow, WarmRow, sql,
+};
+
+/// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.
+const READERS: u32 = 4;
+
+/// How long a connection waits for another process's lock (`import` beside `serve`).
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time between two attempts where SQLite does not wait by itself.
+const BUSY_RETRY: Duration = Duration::from_millis(10);
+
+/// How long a read waits for a free connection before it fails.
+const READER_WAIT: Duration = Duration::from_secs(10);
+
+/// Sessions in one operation of a flush, so that a large flush lets other writes in between.
+const TOUCHES_PER_OPERATION: usize = 512;
+
+/// Every schema file, in order. Released files are never changed; their checksums are in the database.
+const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "init", include_str!("../../migrations/0001_init.sql"))];
+
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0:?} is not a database URL; use sqlite://PATH (a file, for example sqlite://toolrack.db)")]
+    Url(String),
+    #[error("PostgreSQL is not supported yet; use sqlite://PATH")]
+    PostgresUnsupported,
+    #[error("cannot open the database file {0}: {1}")]
+    File(PathBuf, #[source] io::Error),
+    #[error(
+        "the database has schema version {found}, this program knows versions up to {known}; \
+         use the newer program that wrote it"
+    )]
+    NewerSchema { found: i64, known: i64 },
+    #[error(
+        "schema version {0} of the database is not the one of this program (the file of that migration was changed \
+         or removed after it was applied); use the program that made the database"
+    )]
+    ForeignSchema(i64),
+    #[error("the database cannot be brought to the current schema: {0}")]
+    Migrate(#[source] MigrateError),
+    #[error("the database cannot be used: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::PoolClosed => Self::Closed,
+            other => Self::Database(Arc::new(other)),
+        }
+    }
+}
+
+/// The file that a database URL names: `sqlite://PATH` or `sqlite:PATH`, relative or absolute, taken literally.
+pub fn database_file(url: &str) -> Result<PathBuf, OpenError> {
+    let (scheme, rest) = url.split_once(':').ok_or_else(|| OpenError::Url(url.to_owned()))?;
+    if matches!(scheme, "postgres" | "postgresql") {
+        return Err(OpenError::PostgresUnsupported);
+    }
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    // '?' would begin connection settings, which are not taken; ":memory:" is a database per connection.
+    if scheme != "sqlite" || path.is_empty() || path.contains(['?', '\0']) || path == ":memory:" {
+        // A URL of another database may hold a password.
+        return Err(OpenError::Url(if scheme == "sqlite" {
+            url.to_owned()
+        } else {
+            format!("{scheme}:...")
+        }));
+    }
+    Ok(PathBuf::from(path))
+}
+
+/// Durable state in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: SqlitePool,
+    writer: Writer,
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it when it does not exist (private to its owner), and brings it to the current schema.
+    /// `group_committed` is told how many writes each commit takes (for metrics); it runs in the writer's task.
+    pub async fn open(file: &Path, group_committed: fn(usize)) -> Result<Self, OpenError> {
+        open_private(File::options().read(true).write(true).create(true), file)
+            .map_err(|error| OpenError::File(file.to_owned(), error))?;
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging();
+        let write_options =
+            options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
+        let mut connection = connect_patiently(&write_options).await?;
+        migrate(&mut connection, &MIGRATIONS).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(READER_WAIT)
+            // A connection to a file does not go stale: checking or replacing it only costs time.
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_with(options.read_only(true))
+            .await?;
+        Ok(Self { readers, writer: Writer::start(connection, group_committed) })
+    }
+}
+
+/// Connects, also while another process opens the same new file: the switch to WAL is the one thing that SQLite
+/// refuses at once instead of waiting.
+async fn connect_patiently(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(BUSY_RETRY).await;
+            }
+            settled => return settled,
+        }
+    }
+}
+
+/// SQLITE_BUSY (5), whatever its extended code says in the upper bytes (<https://sqlite.org/rescode.html>).
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
+}
+
+/// One transaction for all of it: two processes that open a new file at once do not meet half-way.
+async fn migrate(
+    connection: &mut SqliteConnection,
+    migrations: &[(i64, &'static str, &'static str)],
+) -> Result<(), OpenError> {
+    let migration = |&(version, name, text): &(i64, &'static str, &'static str)| {
+        Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+    };
+    let known = migrations.iter().map(|&(version, ..)| version).max().unwrap_or_default();
+    let migrator = Migrator::with_migrations(migrations.iter().map(migration).collect());
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    migrator.run(&mut *transaction).await.map_err(|error| match error {
+        MigrateError::VersionMissing(found) if found > known => OpenError::NewerSchema { found, known },
+        MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
+            OpenError::ForeignSchema(version)
+        }
+        other => OpenError::Migrate(other),
+    })?;
+    Ok(transaction.commit().await?)
+}
+
+/// The owner of an inline catalog's tools. No user id holds a slash, so two owners never meet.
+pub(super) fn inline_owner(key: &InlineKey) -> String {
+    format!("{}/{}", key.user, key.reference)
+}
+
+/// How a session's project is stored; no project is the empty text.
+pub(super) fn project_text(project: Option<&Id>) -> &str {
+    project.map_or("", Id::as_str)
+}
+
+type ScopeColumns =
+    (String, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
+
+pub(super) async fn read_scope<'c>(
+    executor: impl Executor<'c, Database = Sqlite>,
+    scope: &Scope,
+) -> Result<ScopeRow, StoreError> {
+    let rows: Vec<ScopeColumns> =
+        sqlx::query_as(sql::SCOPE).bind(scope.kind()).bind(scope.id().as_str()).fetch_all(executor).await?;
+    let mut answer = ScopeRow::default();
+    for (config, written, revision, catalog_version, name, origin, last4, sealed) in rows {
+        answer.config = config;
+        answer.config_revision = if written == 0 { 0 } else { revision };
+        answer.raw_revision = revision;
+        answer.catalog_version = catalog_version;
+        if let (Some(name), Some(origin), Some(sealed)) = (name, origin, sealed) {
+            let bytes = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
+            answer.secrets.push(SecretRow { name, sealed: SealedSecret { origin, last4, bytes } });
+        }
+    }
+    Ok(answer)
+}
+
+type CatalogColumns =
+    (String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError> {
+        read_scope(&self.readers, scope).await
+    }
+
+    async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError> {
+        self.writer.submit(writes::WriteConfig { scope: scope.clone(), write }).await
+    }
+
+    async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError> {
+        let query = match owner {
+            CatalogOwner::Scope(scope) => {
+                sqlx::query_as(sql::SCOPE_CATALOG).bind(scope.kind()).bind(scope.id().as_str())
+            }
+            CatalogOwner::Inline(key) => sqlx::query_as(sql::INLINE_CATALOG)
+                .bind(key.user.as_str())
+                .bind(key.reference.as_str())
+                .bind(inline_owner(key)),
+        };
+        let rows: Vec<CatalogColumns> = query.fetch_all(&self.readers).await?;
+        let mut answer = CatalogRows { version: String::new(), tools: Vec::with_capacity(rows.len()) };
+        for (version, group, name, body, digest, tokens) in rows {
+            answer.version = version;
+            if let (Some(group), Some(name), Some(body), Some(digest), Some(tokens)) =
+                (group, name, body, digest, tokens)
+            {
+                answer.tools.push(ToolRow { group, name, body, digest, tokens });
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteCatalog { scope: scope.clone(), write }).await
+    }
+
+    async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_as(sql::INLINE_VERSION).bind(key.user.as_str()).bind(key.reference.as_str());
+        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(version,)| version))
+    }
+
+    async fn write_inline(&self, write: InlineWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteInline(write)).await
+    }
+
+    async fn touch_inline(&self, touches: Vec<InlineTouch>) -> Result<(), StoreError> {
+        if touches.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(writes::TouchInline(touches)).await
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError> {
+        let rows: Vec<(i64, String, String, i64, i64, i64, i64)> = sqlx::query_as(sql::SESSION)
+            .bind(key.user.as_str())
+            .bind(project_text(key.project.as_ref()))
+            .bind(key.session.as_str())
+            .fetch_all(&self.readers)
+            .await?;
+        let mut rows = rows.into_iter();
+        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, _)) = rows.next() else {
+            return Ok(None);
+        };
+        let warm = rows
+            .map(|(_, group, name, first_seq, last_used_ms, pinned, pending)| WarmRow {
+                tool: ToolKey { group: group.into(), name: name.into() },
+                first_seq,
+                last_used_ms,
+                pinned: pinned != 0,
+                pending: pending != 0,
+            })
+            .collect();
+        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, warm }))
+    }
+
+    async fn write_session(&self, write: SessionWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteSession(write)).await
+    }
+
+    async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError> {
+        let mut touches = touches.into_iter();
+        while touches.len() > 0 {
+            let part = touches.by_ref().take(TOUCHES_PER_OPERATION).collect();
+            self.writer.submit(writes::TouchSessions(part)).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool, StoreError> {
+        self.writer.submit(writes::DeleteSession(key.clone())).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError> {
+        // No session id is empty, so the empty text is before all of them.
+        let after = query.after.as_ref();
+        let after_session = after.map_or("", |(_, session)| session.as_str());
+        let (text, project) = match &query.project {
+            ProjectFilter::Any => {
+                (sql::SESSIONS_OF_USER, project_text(after.and_then(|(project, _)| project.as_ref())))
+            }
+            ProjectFilter::Only(project) => (sql::SESSIONS_OF_PROJECT, project_text(project.as_ref())),
+        };
+        let rows: Vec<(String, String, i64, i64, i64)> = sqlx::query_as(text)
+            .bind(query.user.as_str())
+            .bind(project)
+            .bind(after_session)
+            .bind(i64::from(query.limit))
+            .fetch_all(&self.readers)
+            .await?;
+        rows.into_iter()
+            .map(|(project, session, created_at_ms, last_seen_ms, warm)| {
+                Ok(SessionSummary {
+                    project: stored_project(&project)?,
+                    session: stored_id(&session)?,
+                    created_at_ms,
+                    last_seen_ms,
+                    warm,
+                })
+            })
+            .collect()
+    }
+
+    async fn expire_sessions(&self, before_ms: i64, limit: u32) -> Result<Vec<SessionKey>, StoreError> {
+        self.writer.submit(writes::ExpireSessions { before_ms, limit }).await
+    }
+
+    async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError> {
+        self.writer.submit(writes::ExpireInline { before_ms, limit }).await
+    }
+
+    async fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let row: Option<(String,)> =
+            sqlx::query_as(sql::META).bind(key).fetch_optional(&self.readers).await?;
+        Ok(row.map(|(value,)| value))
+    }
+
+    async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError> {
+        self.writer.submit(writes::InitMeta { key: key.to_owned(), value }).await
+    }
+
+    async fn health(&self) -> Result<(), StoreError> {
+        if self.writer.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        let _: Option<(i64,)> = sqlx::query_as("SELECT 1").fetch_optional(&self.readers).await?;
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        // Readers first: an open one would keep the write-ahead log from being emptied.
+        self.readers.close().await;
+        self.writer.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_its_file() {
+        for (url, path) in [
+            ("sqlite://toolrack.db", "toolrack.db"),
+            ("sqlite:data/toolrack.db", "data/toolrack.db"),
+            ("sqlite:///var/lib/t.db", "/var/lib/t.db"),
+            ("sqlite:/var/lib/t.db", "/var/lib/t.db"),
+        ] {
+            assert_eq!(database_file(url).unwrap(), Path::new(path), "{url}");
+        }
+        for url in ["", "toolrack.db", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://t.db?mode=ro"] {
+            assert!(matches!(database_file(url), Err(OpenError::Url(_))), "{url}");
+        }
+        let error = database_file("postgres://u:pw@db/toolrack").unwrap_err().to_string();
+        assert!(error.contains("not supported yet") && !error.contains("pw"), "{error}");
+        assert!(!database_file("mysql://u:pw@db/toolrack").unwrap_err().to_string().contains("pw"));
+    }
+
+    async fn open(file: &Path) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open(file, |_| {}).await
+    }
+
+    async fn connect(file: &Path) -> SqliteConnection {
+        SqliteConnectOptions::new().filename(file).connect().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_newer_or_reworked_schema_is_refused_with_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("t.db");
+        open(&file).await.unwrap().close().await.unwrap();
+        open(&file).await.unwrap().close().await.unwrap();
+
+        let mut connection = connect(&file).await;
+        let later = "CREATE TABLE later (id BIGINT)";
+        migrate(&mut connection, &[MIGRATIONS[0], (7, "later", later)]).await.unwrap();
+        let error = open(&file).await.unwrap_err();
+        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 1 }), "{error}");
+
+        let reworked = [(1, "init", "CREATE TABLE other (id BIGINT)"), (7, "later", later)];
+        let error = migrate(&mut connection, &reworked).await.unwrap_err();
+        assert!(matches!(error, OpenError::ForeignSchema(1)), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_migration_that_fails_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("t.db");
+        File::create(&file).unwrap();
+        let mut connection = connect(&file).await;
+        let broken = [(1, "good", "CREATE TABLE good (id BIGINT)"), (2, "bad", "CREATE TABLE bad (")];
+        assert!(matches!(migrate(&mut connection, &broken).await, Err(OpenError::Migrate(_))));
+        drop(connection);
+        let store = open(&file).await.unwrap();
+        let tables: Vec<(String,)> = sqlx::query_as("SELECT name FROM sqlite_master WHERE name = 'good'")
+            .fetch_all(&store.readers)
+            .await
+            .unwrap();
+        assert!(tables.is_empty());
+    }
+
+    #[tokio::test]
+    async fn processes_that_open_a_new_file_at_once_all_succeed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("t.db");
+        let stores = futures_util::future::join_all((0..4).map(|_| open(&file))).await;
+        for store in stores {
+            store.unwrap().health().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn readers_cannot_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory.path().join("t.db")).await.unwrap();
+        let write = sqlx::query("INSERT INTO meta (key, value) VALUES ('a', 'b')").execute(&store.readers);
+        assert!(write.await.is_err());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_files_are_private_and_one_is_left_after_closing() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let store = open(&directory.path().join("t.db")).await.unwrap();
+        store.init_meta("a", "b".to_owned()).await.unwrap();
+        let files = || std::fs::read_dir(directory.path()).unwrap().map(Result::unwrap);
+        assert!(files().count() > 1, "a write-ahead log is in use");
+        for file in files() {
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "{file:?}");
+        }
+        store.close().await.unwrap();
+        assert_eq!(files().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_database_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("t.db");
+        std::fs::write(&file, "just a text that is long enough to be looked at as a header").unwrap();
+        assert!(matches!(open(&file).await, Err(OpenError::Database(_))));
+        let missing = directory.path().join("missing/t.db");
+        assert!(matches!(open(&missing).await, Err(OpenError::File(..))));
+    }
+}

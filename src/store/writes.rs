@@ -1,0 +1,341 @@
+//! The writes of [`super::Store`] as operations of the writer: each is one transaction in effect.
+
+use sqlx::query::Query;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Sqlite, SqliteConnection};
+
+use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::tool::ToolKey;
+
+use super::sql::{self, RowsSql};
+use super::sqlite::{inline_owner, project_text, read_scope};
+use super::writer::Operation;
+use super::{
+    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ScopeRow, SecretAction, SessionTouch,
+    SessionWrite, StoreError, ToolRow, WarmRow,
+};
+
+type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+
+/// Runs a many-row statement over all rows, in as few executions as its sizes allow.
+async fn execute_rows<T: Sync>(
+    connection: &mut SqliteConnection,
+    rows_sql: &'static RowsSql,
+    fixed: &[&str],
+    rows: &[T],
+    bind: impl for<'q> Fn(Statement<'q>, &T) -> Statement<'q> + Send,
+) -> Result<(), StoreError> {
+    let mut rest = rows;
+    while let Some((text, size)) = rows_sql.next(rest.len()) {
+        let (now, later) = rest.split_at(size);
+        let mut statement = sqlx::query(text);
+        for &value in fixed {
+            statement = statement.bind(value);
+        }
+        for row in now {
+            statement = bind(statement, row);
+        }
+        statement.execute(&mut *connection).await?;
+        rest = later;
+    }
+    Ok(())
+}
+
+fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> {
+    statement.bind(&*tool.group).bind(&*tool.name)
+}
+
+fn bind_tool<'q>(statement: Statement<'q>, tool: &ToolRow) -> Statement<'q> {
+    [&tool.group, &tool.name, &tool.body, &tool.digest, &tool.tokens]
+        .into_iter()
+        .fold(statement, |statement, text| statement.bind(text.as_str()))
+}
+
+fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {
+    bind_tool_key(statement, &row.tool)
+        .bind(row.first_seq)
+        .bind(row.last_used_ms)
+        .bind(i64::from(row.pinned))
+        .bind(i64::from(row.pending))
+}
+
+/// What a compare-and-set looks at.
+#[derive(Default)]
+struct ScopeState {
+    written: bool,
+    raw_revision: i64,
+    catalog_version: String,
+}
+
+async fn scope_state(connection: &mut SqliteConnection, scope: &Scope) -> Result<ScopeState, StoreError> {
+    let row: Option<(i64, i64, String)> = sqlx::query_as(sql::SCOPE_STATE)
+        .bind(scope.kind())
+        .bind(scope.id().as_str())
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.map_or_else(ScopeState::default, |(written, raw_revision, catalog_version)| ScopeState {
+        written: written != 0,
+        raw_revision,
+        catalog_version,
+    }))
+}
+
+pub(super) struct WriteConfig {
+    pub(super) scope: Scope,
+    pub(super) write: ConfigWrite,
+}
+
+impl Operation for WriteConfig {
+    type Output = ScopeRow;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<ScopeRow, StoreError> {
+        let Self { scope, write } = self;
+        let (kind, id) = (scope.kind(), scope.id().as_str());
+        let state = scope_state(connection, scope).await?;
+        if write.expected_raw_revision.is_some_and(|expected| expected != state.raw_revision) {
+            return Err(StoreError::Conflict);
+        }
+        match &write.config {
+            Some(config) => {
+                let put =
+                    sqlx::query(sql::CONFIG_PUT).bind(kind).bind(id).bind(config.as_str()).bind(write.now_ms);
+                put.execute(&mut *connection).await?;
+                for change in &write.secrets {
+                    let statement = match &change.action {
+                        SecretAction::Set(sealed) => sqlx::query(sql::SECRET_PUT)
+                            .bind(kind)
+                            .bind(id)
+                            .bind(change.name.as_str())
+                            .bind(sealed.origin.as_str())
+                            .bind(sealed.last4.as_deref())
+                            .bind(hex::encode(&sealed.bytes)),
+                        SecretAction::Clear => {
+                            sqlx::query(sql::SECRET_DELETE).bind(kind).bind(id).bind(change.name.as_str())
+                        }
+                    };
+                    statement.execute(&mut *connection).await?;
+                }
+            }
+            None if state.written => {
+                let delete = sqlx::query(sql::CONFIG_DELETE).bind(kind).bind(id).bind(write.now_ms);
+                delete.execute(&mut *connection).await?;
+                sqlx::query(sql::SECRETS_DELETE).bind(kind).bind(id).execute(&mut *connection).await?;
+            }
+            None => {}
+        }
+        read_scope(connection, scope).await
+    }
+}
+
+pub(super) struct WriteCatalog {
+    pub(super) scope: Scope,
+    pub(super) write: CatalogWrite,
+}
+
+impl Operation for WriteCatalog {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let Self { scope, write } = self;
+        let owner = [scope.kind(), scope.id().as_str()];
+        if scope_state(connection, scope).await?.catalog_version != write.expected_version {
+            return Err(StoreError::Conflict);
+        }
+        let empties = write.new_version.is_empty();
+        sqlx::query(sql::CATALOG_VERSION_PUT)
+            .bind(owner[0])
+            .bind(owner[1])
+            .bind(write.new_version.as_str())
+            .bind(write.now_ms)
+            .execute(&mut *connection)
+            .await?;
+        if empties {
+            return delete_tools(connection, owner).await;
+        }
+        execute_rows(connection, &sql::TOOLS_REMOVE, &owner, &write.remove, bind_tool_key).await?;
+        execute_rows(connection, &sql::TOOLS_PUT, &owner, &write.upsert, bind_tool).await
+    }
+}
+
+async fn delete_tools(connection: &mut SqliteConnection, owner: [&str; 2]) -> Result<(), StoreError> {
+    sqlx::query(sql::TOOLS_DELETE).bind(owner[0]).bind(owner[1]).execute(connection).await?;
+    Ok(())
+}
+
+pub(super) struct WriteInline(pub(super) InlineWrite);
+
+impl Operation for WriteInline {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let Self(InlineWrite { key, version, tools, now_ms }) = self;
+        let stored: Option<(String,)> = sqlx::query_as(sql::INLINE_VERSION)
+            .bind(key.user.as_str())
+            .bind(key.reference.as_str())
+            .fetch_optional(&mut *connection)
+            .await?;
+        if stored.is_some() {
+            let touch = InlineTouch { key: key.clone(), last_used_ms: *now_ms };
+            return TouchInline(vec![touch]).apply(connection).await;
+        }
+        let owner_id = inline_owner(key);
+        sqlx::query(sql::INLINE_PUT)
+            .bind(key.user.as_str())
+            .bind(key.reference.as_str())
+            .bind(version.as_str())
+            .bind(now_ms)
+            .execute(&mut *connection)
+            .await?;
+        execute_rows(connection, &sql::TOOLS_PUT, &["inline", &owner_id], tools, bind_tool).await
+    }
+}
+
+pub(super) struct TouchInline(pub(super) Vec<InlineTouch>);
+
+impl Operation for TouchInline {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        execute_rows(connection, &sql::INLINE_TOUCH, &[], &self.0, |statement, touch| {
+            statement
+                .bind(touch.key.user.as_str())
+                .bind(touch.key.reference.as_str())
+                .bind(touch.last_used_ms)
+        })
+        .await
+    }
+}
+
+pub(super) struct ExpireInline {
+    pub(super) before_ms: i64,
+    pub(super) limit: u32,
+}
+
+impl Operation for ExpireInline {
+    type Output = Vec<InlineKey>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<InlineKey>, StoreError> {
+        let rows: Vec<(String, String)> = sqlx::query_as(sql::INLINE_EXPIRE)
+            .bind(self.before_ms)
+            .bind(i64::from(self.limit))
+            .fetch_all(&mut *connection)
+            .await?;
+        let mut expired = Vec::with_capacity(rows.len());
+        for (user, reference) in rows {
+            let key = InlineKey { user: stored_id(&user)?, reference };
+            delete_tools(connection, ["inline", &inline_owner(&key)]).await?;
+            expired.push(key);
+        }
+        Ok(expired)
+    }
+}
+
+pub(super) struct WriteSession(pub(super) SessionWrite);
+
+impl Operation for WriteSession {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let Self(write) = self;
+        let session = session_columns(&write.key);
+        bind_session(sqlx::query(sql::SESSION_PUT), &write.key)
+            .bind(write.settings.as_deref())
+            .bind(write.now_ms)
+            .execute(&mut *connection)
+            .await?;
+        if write.clear {
+            bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
+        }
+        execute_rows(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
+        execute_rows(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await
+    }
+}
+
+pub(super) struct TouchSessions(pub(super) Vec<SessionTouch>);
+
+impl Operation for TouchSessions {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        execute_rows(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
+            bind_session(statement, &touch.key).bind(touch.last_seen_ms).bind(touch.ledger.as_deref())
+        })
+        .await?;
+        let of_session = |session| move |warm| (session, warm);
+        let warm: Vec<_> =
+            self.0.iter().flat_map(|touch| touch.warm.iter().map(of_session(&touch.key))).collect();
+        execute_rows(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (key, touch)| {
+            bind_tool_key(bind_session(statement, key), &touch.tool).bind(touch.last_used_ms)
+        })
+        .await
+    }
+}
+
+pub(super) struct DeleteSession(pub(super) SessionKey);
+
+impl Operation for DeleteSession {
+    type Output = bool;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+        let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.0);
+        Ok(delete.execute(connection).await?.rows_affected() > 0)
+    }
+}
+
+pub(super) struct ExpireSessions {
+    pub(super) before_ms: i64,
+    pub(super) limit: u32,
+}
+
+impl Operation for ExpireSessions {
+    type Output = Vec<SessionKey>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<SessionKey>, StoreError> {
+        let rows: Vec<(String, String, String)> = sqlx::query_as(sql::SESSIONS_EXPIRE)
+            .bind(self.before_ms)
+            .bind(i64::from(self.limit))
+            .fetch_all(connection)
+            .await?;
+        rows.into_iter()
+            .map(|(user, project, session)| {
+                Ok(SessionKey {
+                    user: stored_id(&user)?,
+                    project: stored_project(&project)?,
+                    session: stored_id(&session)?,
+                })
+            })
+            .collect()
+    }
+}
+
+pub(super) struct InitMeta {
+    pub(super) key: String,
+    pub(super) value: String,
+}
+
+impl Operation for InitMeta {
+    type Output = String;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<String, StoreError> {
+        let insert = sqlx::query_as(sql::META_INIT).bind(self.key.as_str()).bind(self.value.as_str());
+        let (stored,): (String,) = insert.fetch_one(connection).await?;
+        Ok(stored)
+    }
+}
+
+/// The three columns that identify a session.
+fn session_columns(key: &SessionKey) -> [&str; 3] {
+    [key.user.as_str(), project_text(key.project.as_ref()), key.session.as_str()]
+}
+
+fn bind_session<'q>(statement: Statement<'q>, key: &SessionKey) -> Statement<'q> {
+    session_columns(key).into_iter().fold(statement, Query::bind)
+}
+
+pub(super) fn stored_id(text: &str) -> Result<Id, StoreError> {
+    Id::parse(text).map_err(|_| StoreError::Corrupt("identifier"))
+}
+
+pub(super) fn stored_project(text: &str) -> Result<Option<Id>, StoreError> {
+    if text.is_empty() { Ok(None) } else { stored_id(text).map(Some) }
+}
