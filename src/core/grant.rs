@@ -685,7 +685,7 @@ mod tests {
         let Resolved::Tool(id) = plain.resolve_tool("tool_search") else { panic!() };
         let wire = plain.get(id).unwrap().wire_name().to_owned();
         assert!(wire.starts_with("tool_search_") && plain.resolve(&wire) == Resolved::Tool(id));
-        assert_eq!(plain.get(id).unwrap().entry(Format::Canonical).json.contains(&wire), true);
+        assert!(plain.get(id).unwrap().entry(Format::Canonical).json.contains(&wire));
         let prefixed = view(&tools, json!({"bridge_prefix": "x_"}), &[]);
         let own: Vec<&str> = prefixed.tools.iter().map(ViewTool::wire_name).collect();
         assert!(own.contains(&"tool_search") && !own.contains(&"x_tool_call"), "{own:?}");

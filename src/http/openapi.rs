@@ -5,7 +5,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
-    Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, ResponseBuilder,
+    Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -61,8 +61,8 @@ where
     for operation in router.get_openapi_mut().paths.paths.values_mut().flat_map(operations) {
         operation.operation_id = operation.operation_id.take().map(|id| id.replace(SCOPE, kind));
         operation.summary = operation.summary.take().map(|summary| format!("{summary} of a {kind}"));
-        let parameter = Parameter::builder().name(kind).parameter_in(ParameterIn::Path).build();
-        operation.parameters.get_or_insert_default().insert(0, parameter.into());
+        let parameter = Parameter::builder().name(kind).parameter_in(ParameterIn::Path).required(Required::True);
+        operation.parameters.get_or_insert_default().insert(0, parameter.build().into());
     }
     router
 }

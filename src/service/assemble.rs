@@ -56,11 +56,11 @@ struct Stateless {
 }
 
 impl PlanEntry {
-    pub fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: Plan) -> Self {
         Self { plan, stateless: OnceLock::new() }
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         // The stateless answer repeats the plan's own bytes.
         2 * self.plan.bytes()
     }

@@ -246,7 +246,10 @@ impl Toolrack {
         let view = context.view();
         let described = look_up(context, &names);
         let wire = |ids: &[u32]| {
-            ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.wire_name()).collect::<Vec<_>>()
+            ids.iter()
+                .filter_map(|id| view.get(*id))
+                .map(super::super::core::grant::ViewTool::wire_name)
+                .collect::<Vec<_>>()
         };
         let tools: Vec<Box<RawValue>> = described
             .ids
@@ -286,7 +289,7 @@ impl Toolrack {
         let calls = match read_calls(arguments, self.0.limits.calls) {
             Ok(calls) => calls,
             Err(fault) => {
-                return Ok(Handled::error(&json!({"error": error_text(context, &CallError::from(fault))})));
+                return Ok(Handled::error(&json!({"error": error_text(context, &CallError::boxed(fault))})));
             }
         };
         let call_id = if call_id.is_empty() { "call" } else { call_id };
@@ -295,12 +298,10 @@ impl Toolrack {
         let (warmed, evicted) = self.warm_called(context, &resolved.called, Deed::Call).await?;
         answer.warmed.extend(warmed);
         answer.evicted.extend(evicted);
-        let errors: Vec<&CallError> =
-            resolved.results.iter().filter_map(|result| result.as_ref().err()).collect();
-        if errors.is_empty() {
+        if resolved.results.iter().all(Result::is_ok) {
             return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
         }
-        if let ([Err(error)], 1) = (resolved.results.as_slice(), resolved.results.len()) {
+        if let [Err(error)] = resolved.results.as_slice() {
             return Ok(Handled::error(&json!({"error": error_text(context, error)})));
         }
         // Nothing of the batch runs: the model sees which calls were fine and which were not.
@@ -308,7 +309,10 @@ impl Toolrack {
             .results
             .iter()
             .map(|result| match result {
-                Ok(dispatch) => json!({"ok": true, "name": dispatch.name, "note": "not run, because another call of the batch was wrong"}),
+                Ok(dispatch) => {
+                    let name = wire_name(context, &dispatch.name);
+                    json!({"ok": true, "name": name, "note": "not run, because another call of the batch was wrong"})
+                }
                 Err(error) => json!({"ok": false, "error": error_text(context, error)}),
             })
             .collect();

@@ -98,7 +98,7 @@ where
 }
 
 impl Caches {
-    pub fn new(limits: &CacheLimits) -> Self {
+    pub(super) fn new(limits: &CacheLimits) -> Self {
         Self {
             heads: counted(20_000),
             merged: counted(10_000),
@@ -113,12 +113,12 @@ impl Caches {
     }
 
     /// A number that no other view of this process has.
-    pub fn next_view_id(&self) -> u64 {
+    pub(super) fn next_view_id(&self) -> u64 {
         self.next_view.fetch_add(1, Ordering::Relaxed)
     }
 
     /// What the caches hold now.
-    pub fn usage(&self) -> Vec<CacheUse> {
+    pub(super) fn usage(&self) -> Vec<CacheUse> {
         let weighed = |cache, entries, bytes| CacheUse { cache, entries, bytes };
         vec![
             weighed("catalogs", self.catalogs.entry_count(), self.catalogs.weighted_size()),

@@ -90,11 +90,11 @@ pub struct CallResult {
     pub error: Option<CallError>,
 }
 
-impl From<Result<Dispatch, CallError>> for CallResult {
-    fn from(result: Result<Dispatch, CallError>) -> Self {
+impl From<Result<Dispatch, Box<CallError>>> for CallResult {
+    fn from(result: Result<Dispatch, Box<CallError>>) -> Self {
         match result {
             Ok(dispatch) => Self { ok: true, dispatch: Some(dispatch), error: None },
-            Err(error) => Self { ok: false, dispatch: None, error: Some(error) },
+            Err(error) => Self { ok: false, dispatch: None, error: Some(*error) },
         }
     }
 }
@@ -113,7 +113,7 @@ pub struct CallAnswer {
 /// What reading and checking some calls gave.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
-    pub results: Vec<Result<Dispatch, CallError>>,
+    pub results: Vec<Result<Dispatch, Box<CallError>>>,
     /// Tools that were meant, also with wrong arguments.
     pub called: Vec<u32>,
 }
@@ -134,7 +134,7 @@ impl Toolrack {
         let entries = Map::from_iter([("calls".to_owned(), Value::Array(request.calls))]);
         let resolved = match read_calls(&entries, most) {
             Ok(calls) => self.resolve_calls(&context, calls, call_id).await,
-            Err(fault) => Resolved { results: vec![Err(fault.into())], called: Vec::new() },
+            Err(fault) => Resolved { results: vec![Err(CallError::boxed(fault))], called: Vec::new() },
         };
         count_unknown(&resolved, "call");
         let (warmed, evicted) = self.warm_called(&context, &resolved.called, Deed::Call).await?;
@@ -158,7 +158,7 @@ impl Toolrack {
         for call in calls {
             let result = match call {
                 Ok(call) => self.resolve_call(context, call, &mut resolved.called).await,
-                Err(fault) => Err(fault.into()),
+                Err(fault) => Err(CallError::boxed(fault)),
             };
             resolved.results.push(
                 result.map(|(id, arguments)| dispatch(context.view(), id, arguments, call_id, &mut repeats)),
@@ -172,7 +172,7 @@ impl Toolrack {
         context: &Context,
         call: InnerCall,
         called: &mut Vec<u32>,
-    ) -> Result<(u32, Value), CallError> {
+    ) -> Result<(u32, Value), Box<CallError>> {
         let view = context.view();
         let id = match target(view, &call.name) {
             Target::Tool(id) => id,
@@ -181,14 +181,14 @@ impl Toolrack {
                 let message = format!(
                     "`{name}` is not available at the moment; it was NOT called. Do something else, or try again later."
                 );
-                return Err(CallError { code: "tool_unavailable", message, ..CallError::default() });
+                return Err(CallError::plain("tool_unavailable", message));
             }
             Target::Bridge => {
                 let message = format!(
                     "`{}` is itself a bridge tool; name the tool that it should call.",
                     shown(&call.name)
                 );
-                return Err(CallError { code: "bridge_tool", message, ..CallError::default() });
+                return Err(CallError::plain("bridge_tool", message));
             }
             Target::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),
             Target::Unknown => {
@@ -196,13 +196,15 @@ impl Toolrack {
             }
         };
         called.push(id);
-        let Some(entry) = view.get(id) else { return Err(CallError::default()) };
+        let Some(entry) = view.get(id) else { return Err(Box::default()) };
         let tool = &entry.tool.tool;
-        let arguments = call.arguments.map_err(|fault| CallError {
-            code: fault.code,
-            message: format!("{} The tool was NOT called.", fault.message),
-            schema: schema_of(entry),
-            ..CallError::default()
+        let arguments = call.arguments.map_err(|fault| {
+            Box::new(CallError {
+                code: fault.code,
+                message: format!("{} The tool was NOT called.", fault.message),
+                schema: schema_of(entry),
+                ..CallError::default()
+            })
         })?;
         let declared = declared_arguments(tool.parameters());
         let arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
@@ -233,14 +235,18 @@ pub(super) fn count_unknown(resolved: &Resolved, route: &'static str) {
     unknown.for_each(|_| telemetry::unknown_tool_call(route));
 }
 
-impl From<CallFault> for CallError {
-    fn from(fault: CallFault) -> Self {
-        Self { code: fault.code, message: fault.message, ..Self::default() }
+impl CallError {
+    fn plain(code: &'static str, message: String) -> Box<Self> {
+        Box::new(Self { code, message, ..Self::default() })
+    }
+
+    pub(super) fn boxed(fault: CallFault) -> Box<Self> {
+        Self::plain(fault.code, fault.message)
     }
 }
 
 /// The same answer for unknown and forbidden names.
-fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> CallError {
+fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> Box<CallError> {
     let tools: Vec<&ViewTool> = ids.iter().filter_map(|id| view.get(*id)).collect();
     let wire: Vec<&str> = tools.iter().map(|tool| tool.wire_name()).collect();
     let name = shown(name);
@@ -249,12 +255,12 @@ fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> CallE
         (_, true) => format!("There is no tool `{name}`. Use {}tool_search to find one.", view.bridge_prefix),
         (_, false) => format!("There is no tool `{name}`. Did you mean {}?", wire.join(", ")),
     };
-    CallError {
+    Box::new(CallError {
         code,
         message,
         suggestions: tools.iter().map(|tool| tool.stored_name().to_owned()).collect(),
         ..CallError::default()
-    }
+    })
 }
 
 /// Names of the arguments that a schema declares at its root.
@@ -276,7 +282,7 @@ fn schema_of(entry: &ViewTool) -> Option<Box<RawValue>> {
     serde_json::from_str(entry.tool.tool.parameters()).ok()
 }
 
-fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -> Result<(), CallError> {
+fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -> Result<(), Box<CallError>> {
     let name = entry.wire_name();
     let received = || {
         let keys = arguments.as_object().map(|object| object.keys().take(MAX_RECEIVED_KEYS));
@@ -286,7 +292,7 @@ fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -
         Verdict::Valid | Verdict::Unchecked(_) => Ok(()),
         Verdict::Missing(missing) => {
             let shown: Vec<String> = missing.iter().map(|name| one_line(name).into_owned()).collect();
-            Err(CallError {
+            Err(Box::new(CallError {
                 code: "missing_arguments",
                 message: format!(
                     "`{name}` is missing required argument(s): {}. It was NOT called.",
@@ -296,9 +302,9 @@ fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -
                 received_keys: received(),
                 schema: schema_of(entry),
                 ..CallError::default()
-            })
+            }))
         }
-        Verdict::Invalid(violation) => Err(CallError {
+        Verdict::Invalid(violation) => Err(Box::new(CallError {
             code: "invalid_arguments",
             message: format!(
                 "`{name}` was NOT called: {} ({}) {}",
@@ -309,7 +315,7 @@ fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -
             received_keys: received(),
             schema: schema_of(entry),
             ..CallError::default()
-        }),
+        })),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) type MergedKey = (Digest, Digest);
 
 /// A merged config.
 #[derive(Debug)]
-pub struct Merged {
+pub(super) struct Merged {
     pub policy: Policy,
     pub user_core: Vec<Selector>,
     pub digest: Digest,
@@ -87,7 +87,7 @@ pub struct Merged {
 
 /// Identity of a view: everything that it is a function of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ViewKey {
+pub(super) struct ViewKey {
     contents: (Arc<str>, Arc<str>),
     inline: bool,
     config: MergedKey,
@@ -96,7 +96,7 @@ pub struct ViewKey {
 
 /// A view with what was made from it.
 #[derive(Debug)]
-pub struct ViewEntry {
+pub(super) struct ViewEntry {
     pub id: u64,
     pub view: View,
     pub catalogs: Catalogs,
@@ -111,7 +111,7 @@ pub(super) struct AliasIndex {
 }
 
 impl ViewEntry {
-    pub fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.view.bytes()
             + self.aliases.get().and_then(Option::as_ref).map_or(0, |aliases| aliases.index.bytes())
     }
@@ -167,16 +167,16 @@ pub(super) struct Heads {
 }
 
 impl Context {
-    pub fn view(&self) -> &View {
+    pub(super) fn view(&self) -> &View {
         &self.entry.view
     }
 
-    pub fn policy(&self) -> &Policy {
+    pub(super) fn policy(&self) -> &Policy {
         &self.merged.policy
     }
 
     /// The scope and head that a layer of the merged config came from.
-    pub fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Option<Scope>, &Arc<Head>) {
+    pub(super) fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Option<Scope>, &Arc<Head>) {
         match origin {
             policy::Origin::Project => (caller.project.clone().map(Scope::Project), &self.heads.project),
             _ => (Some(Scope::User(caller.user.clone())), &self.heads.user),

@@ -60,14 +60,14 @@ impl Head {
         document
     }
 
-    pub fn secret(&self) -> Option<&SealedSecret> {
+    pub(super) fn secret(&self) -> Option<&SealedSecret> {
         self.row.secrets.iter().find(|secret| secret.name == API_KEY).map(|secret| &secret.sealed)
     }
 }
 
 /// A head with the time at which the store was last asked.
 #[derive(Debug)]
-pub struct CachedHead {
+pub(super) struct CachedHead {
     pub(super) head: Arc<Head>,
     checked_at: AtomicI64,
 }

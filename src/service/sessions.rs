@@ -130,7 +130,7 @@ impl Ledger {
 
 /// A snapshot of a session. Only ages and counters move inside one.
 #[derive(Debug)]
-pub struct Session {
+pub(super) struct Session {
     pub(super) settings: SessionSettings,
     pub(super) warm: WarmSet,
     created_at_ms: i64,
@@ -198,7 +198,7 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub fn of(warm: WarmChange) -> Self {
+    pub(super) fn of(warm: WarmChange) -> Self {
         Self { warm, ..Self::default() }
     }
 
@@ -236,7 +236,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sessions {
-    pub fn new(capacity: u64, ttl: Duration) -> Self {
+    pub(super) fn new(capacity: u64, ttl: Duration) -> Self {
         Self {
             snapshots: Cache::builder().max_capacity(capacity).build(),
             stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
@@ -247,7 +247,7 @@ impl Sessions {
         }
     }
 
-    pub fn entry_count(&self) -> u64 {
+    pub(super) fn entry_count(&self) -> u64 {
         self.snapshots.entry_count()
     }
 
@@ -264,13 +264,13 @@ impl Sessions {
     }
 
     /// The content of a reference that is known here, unless it has expired.
-    pub fn known_inline(&self, key: &InlineKey, now: i64) -> Option<Arc<str>> {
+    pub(super) fn known_inline(&self, key: &InlineKey, now: i64) -> Option<Arc<str>> {
         self.touch_inline(key, now)
             .then(|| lock(&self.inline).get(key).map(|known| Arc::clone(&known.content_id)))?
     }
 
     /// Renews the age of a known reference; whether there is one.
-    pub fn touch_inline(&self, key: &InlineKey, now: i64) -> bool {
+    pub(super) fn touch_inline(&self, key: &InlineKey, now: i64) -> bool {
         let mut inline = lock(&self.inline);
         match inline.get_mut(key) {
             Some(known) if now - known.last_used_ms <= self.ttl_ms => {
@@ -282,7 +282,7 @@ impl Sessions {
         }
     }
 
-    pub fn know_inline(&self, key: InlineKey, content_id: Arc<str>, now: i64) {
+    pub(super) fn know_inline(&self, key: InlineKey, content_id: Arc<str>, now: i64) {
         lock(&self.inline).insert(key, KnownInline { content_id, last_used_ms: now, flushed: false });
     }
 

@@ -220,7 +220,7 @@ async fn the_largest_catalog_comes_back_byte_for_byte() {
     sorted.sort_by(|a, b| (&a.group, &a.name).cmp(&(&b.group, &b.name)));
     assert!(rows.tools == sorted);
 
-    let remove = sorted.iter().map(|row| ToolKey::new(&*row.group, &*row.name)).skip(1).collect();
+    let remove = sorted.iter().map(|row| ToolKey::new(&row.group, &row.name)).skip(1).collect();
     let write = CatalogWrite { remove, ..catalog("v1", "v2", &[], vec![]) };
     fixture.store.write_catalog(&user("u"), write).await.unwrap();
     let rows = fixture.store.catalog(&CatalogOwner::Scope(user("u"))).await.unwrap();

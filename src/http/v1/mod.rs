@@ -14,3 +14,6 @@ pub mod effective;
 pub mod limits;
 pub mod search;
 pub mod sessions;
+
+#[cfg(test)]
+mod tests;
