@@ -51,8 +51,13 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let Some(options) = Options::from_args() else { return Ok(()) };
     let data = Data::load()?;
     line(&format!("HTTP benchmarks with {}.", data.source))?;
-    let sections: [(&str, fn(&Data, &Options) -> Result<()>); 5] =
-        [("assemble", assemble), ("search", search), ("upload", upload), ("memory", memory), ("start", start)];
+    let sections: [(&str, fn(&Data, &Options) -> Result<()>); 5] = [
+        ("assemble", assemble),
+        ("search", search),
+        ("upload", upload),
+        ("memory", memory),
+        ("start", start),
+    ];
     for (name, section) in sections {
         if options.wants(name) {
             section(&data, &options)?;
@@ -94,7 +99,8 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// One connection per request of `requests`, which it repeats.
     fn new(server: &'a Server, requests: Vec<Vec<u8>>) -> Result<Self> {
-        let clients = requests.into_iter().map(|request| server.client(vec![request])).collect::<Result<_>>()?;
+        let clients =
+            requests.into_iter().map(|request| server.client(vec![request])).collect::<Result<_>>()?;
         Ok(Self { server, clients, per_second: Spread::default(), cost: Spread::default() })
     }
 
@@ -124,7 +130,10 @@ fn assemble(data: &Data, options: &Options) -> Result<()> {
     let mut bodies = Vec::new();
     for (user, count) in [("small", 1_000), ("large", 10_000)] {
         put_catalog(&server, user, first(data, count))?;
-        bodies.push((format!("{count} tools, no session"), vec![json!({"user": user}).to_string(); CONNECTIONS]));
+        bodies.push((
+            format!("{count} tools, no session"),
+            vec![json!({"user": user}).to_string(); CONNECTIONS],
+        ));
         let mut sessions = Vec::new();
         for session in 0..CONNECTIONS {
             let body = json!({"user": user, "session": format!("agent-{session}")});
@@ -206,7 +215,11 @@ fn search(data: &Data, options: &Options) -> Result<()> {
             body["warm"] = false.into();
             read.push(request("POST", "/v1/search", &body.to_string()));
         }
-        server.ask("POST", "/v1/assemble", &json!({"user": "small", "session": format!("agent-{searcher}")}).to_string())?;
+        server.ask(
+            "POST",
+            "/v1/assemble",
+            &json!({"user": "small", "session": format!("agent-{searcher}")}).to_string(),
+        )?;
         warming.push(server.client(warm)?);
         reading.push(server.client(read)?);
     }
@@ -234,7 +247,10 @@ fn search(data: &Data, options: &Options) -> Result<()> {
         goal,
     };
     table(
-        &format!("Search with a durable warm set ({:.1} % of the answers warmed nothing)", 100.0 * unwarmed.median()),
+        &format!(
+            "Search with a durable warm set ({:.1} % of the answers warmed nothing)",
+            100.0 * unwarmed.median()
+        ),
         &[
             figure("requests", Unit::PerSecond, durable, plain, Goal::AtLeast(3_000.0)),
             figure("processor time", Unit::Time, durable_cost, plain_cost, Goal::None),
@@ -334,9 +350,17 @@ fn memory(data: &Data, _: &Options) -> Result<()> {
         "Resident memory",
         &[
             figure("idle", idle.resident, Goal::AtMost(40.0)),
-            figure(&format!("{count} tools uploaded, searched and assembled"), loaded.resident, Goal::AtMost(150.0)),
+            figure(
+                &format!("{count} tools uploaded, searched and assembled"),
+                loaded.resident,
+                Goal::AtMost(150.0),
+            ),
             figure("its peak, during the upload", loaded.peak, Goal::None),
-            figure("the same catalog after a restart, searched and assembled", restarted.resident, Goal::AtMost(150.0)),
+            figure(
+                "the same catalog after a restart, searched and assembled",
+                restarted.resident,
+                Goal::AtMost(150.0),
+            ),
         ],
     )
 }

@@ -43,7 +43,8 @@ pub(crate) fn serve(sizes: &[String]) -> Result<()> {
 }
 
 async fn parse(body: Bytes) -> Response {
-    let tools = serde_json::from_slice::<Value>(&body).map_or(0, |body| body["tools"].as_array().map_or(0, Vec::len));
+    let tools =
+        serde_json::from_slice::<Value>(&body).map_or(0, |body| body["tools"].as_array().map_or(0, Vec::len));
     json(tools.to_string().into())
 }
 

@@ -53,8 +53,7 @@ impl Server {
         for name in settings.filter(|name| name.to_string_lossy().starts_with("TOOLRACK_")) {
             command.env_remove(name);
         }
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         match first_line(&mut child) {
             Ok((address, output)) => Ok(Self { child, address, _output: output }),
             Err(error) => {

@@ -12,6 +12,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -145,7 +146,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
                 ))
             })
         }
-        Command::Openapi => print_line(&openapi::json(&openapi::document())),
+        Command::Openapi => print_line(&openapi::document().to_pretty_json().map_err(Failure::new)?),
         Command::CheckConfig { settings } => {
             let settings = settings.load(false)?;
             settings.origins().iter().try_for_each(|setting| {
@@ -203,6 +204,8 @@ impl SettingArgs {
 /// Runs a future on a runtime of its own; 0 workers means one per processor.
 fn block_on(workers: usize, work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // A thread that read a large upload holds on to the memory that it freed until it ends.
+    builder.thread_keep_alive(Duration::from_millis(500));
     if workers > 0 {
         builder.worker_threads(workers);
     }

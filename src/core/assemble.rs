@@ -455,7 +455,14 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         cache,
         tools_ref: input.tools_ref,
         name_map: changed.then_some(&name_map),
-        warnings: view.warnings.iter().chain(&plan.warnings).chain(&clipped).chain(&input.warnings).collect(),
+        warnings: view
+            .warnings
+            .iter()
+            .chain(&view.join_warnings)
+            .chain(&plan.warnings)
+            .chain(&clipped)
+            .chain(&input.warnings)
+            .collect(),
     };
     let tail = serde_json::to_vec(&tail).unwrap_or_default();
     let mut body = Vec::with_capacity(plan.base.len() + plan.listing_json.len() + tail.len() + 64);

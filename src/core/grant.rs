@@ -156,7 +156,10 @@ pub struct View {
     pub tools: Vec<ViewTool>,
     /// By name.
     pub groups: Vec<ViewGroup>,
+    /// What the selections came to: concerns every request.
     pub warnings: Vec<Warning>,
+    /// What joining catalogs and config came to: concerns assemblies.
+    pub join_warnings: Vec<Warning>,
     pub bridge_prefix: String,
     /// Per catalog: the id of each of its tools that can be found now, in the catalog's order, or [`HIDDEN`].
     candidates: Vec<Vec<u32>>,
@@ -175,15 +178,17 @@ impl View {
         user_core: &[Selector],
         selections: &[Selection],
     ) -> Self {
-        let mut warnings = Vec::new();
-        let joined = join(catalogs, user_core, &mut warnings);
+        let (mut warnings, mut join_warnings) = (Vec::new(), Vec::new());
+        let grouping = Grouping::new(policy);
+        let user_core = SelectorSet::new(user_core);
+        let in_user_core = |tool: &CatalogTool| user_core.hits(tool, grouping.group_of(tool));
+        let joined = join(catalogs, in_user_core, &mut join_warnings);
         if joined.is_empty() {
             warnings.push(Warning::new(
                 "empty_catalog",
                 "there are no tools: no catalog was written for this user and project",
             ));
         }
-        let grouping = Grouping::new(policy);
         let group_names: Vec<&str> = joined.iter().map(|(_, _, tool)| grouping.group_of(tool)).collect();
         let mut kept = vec![true; joined.len()];
         narrow(&mut kept, &joined, &group_names, &rules(policy, selections, &mut warnings), &mut warnings);
@@ -200,6 +205,7 @@ impl View {
             tools: Vec::new(),
             groups: group_ids.keys().map(|name| grouping.view_group(name)).collect(),
             warnings,
+            join_warnings,
             bridge_prefix: policy.bridge_prefix.clone(),
             candidates: Vec::new(),
             mapped: HashMap::new(),
@@ -228,6 +234,10 @@ impl View {
             view.tools.push(entry);
         }
         view.candidates = candidates;
+        // A warning must not tell of a tool outside the grant.
+        let mut join_warnings = std::mem::take(&mut view.join_warnings);
+        join_warnings.retain(|warning| warning.tool.as_deref().is_none_or(|tool| view.by_stored(tool).is_some()));
+        view.join_warnings = join_warnings;
         view.warn_of_ambiguous_core(policy);
         view
     }
@@ -242,7 +252,7 @@ impl View {
                 + usize::from(self.by_stored(name).is_some());
             if hits > 1 {
                 let detail = format!("`{name}` in `core` means {hits} tools; all of them are core");
-                self.warnings.push(Warning::new("ambiguous_core", detail));
+                self.join_warnings.push(Warning::new("ambiguous_core", detail));
             }
         }
     }
@@ -316,7 +326,11 @@ type Joined<'a> = (u8, usize, &'a Arc<CatalogTool>);
 
 /// Joins user and project by stored name, sorted: the user's definition stays, unless the project's tool overrides
 /// and the user's config does not have that tool in `core`. Every clash is a warning.
-fn join<'a>(catalogs: &'a Catalogs, user_core: &[Selector], warnings: &mut Vec<Warning>) -> Vec<Joined<'a>> {
+fn join<'a>(
+    catalogs: &'a Catalogs,
+    in_user_core: impl Fn(&CatalogTool) -> bool,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Joined<'a>> {
     let numbered = |part: u8, catalog: &'a Arc<Catalog>| {
         (0..).zip(catalog.tools()).map(move |(at, tool)| (part, at, tool))
     };
@@ -324,7 +338,6 @@ fn join<'a>(catalogs: &'a Catalogs, user_core: &[Selector], warnings: &mut Vec<W
         Catalogs::Inline(catalog) => return numbered(0, catalog).collect(),
         Catalogs::Stored { user, project } => (user, project),
     };
-    let user_core = SelectorSet::new(user_core);
     let mut joined: Vec<Joined<'a>> = Vec::with_capacity(user.len() + project.len());
     let mut theirs = numbered(1, project).peekable();
     for mine in numbered(0, user) {
@@ -335,7 +348,7 @@ fn join<'a>(catalogs: &'a Catalogs, user_core: &[Selector], warnings: &mut Vec<W
             joined.push(mine);
             continue;
         };
-        let project_wins = clash.2.tool.overrides() && !user_core.hits(mine.2, mine.2.tool.group());
+        let project_wins = clash.2.tool.overrides() && !in_user_core(mine.2);
         let who = if project_wins { "project's (it says override)" } else { "user's" };
         let detail =
             format!("user and project both have `{}`; the {who} definition is used", mine.2.stored_name);
@@ -579,7 +592,7 @@ mod tests {
     }
 
     fn codes(view: &View) -> Vec<&str> {
-        view.warnings.iter().map(|warning| warning.code).collect()
+        view.join_warnings.iter().chain(&view.warnings).map(|warning| warning.code).collect()
     }
 
     fn selection(value: Value) -> Selection {

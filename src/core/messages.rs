@@ -3,15 +3,18 @@
 //! Messages are private: nothing of them is stored or logged.
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Names of the tools that the model called in its last turn with calls.
 ///
 /// Understood are `tool_calls[]` (OpenAI Chat), `content[]` with `tool_use` blocks (Anthropic), `function_call` items
 /// (OpenAI Responses), `parts[]` with `functionCall` (Gemini), `toolUse` blocks (Bedrock) and `calls[]` (canonical).
-pub fn last_called_names(messages: &[Value]) -> Vec<String> {
+/// Read from the end, as far as needed; a message that cannot be read is passed over.
+pub fn last_called_names(messages: &[Box<RawValue>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for message in messages.iter().rev() {
-        let called = called_names(message);
+        let Ok(message) = serde_json::from_str::<Value>(message.get()) else { continue };
+        let called = called_names(&message);
         let is_item = message.get("type").and_then(Value::as_str) == Some("function_call");
         if called.is_empty() {
             // Outputs of calls stand between the call items of one turn.
@@ -75,7 +78,9 @@ mod tests {
             {"type": "function_call_output", "call_id": "1", "output": "x"}
         ]);
         let gemini = json!([{"role": "model", "parts": [{"functionCall": {"name": "a", "args": {}}}]}]);
-        let names = |messages: &Value| last_called_names(messages.as_array().unwrap());
+        let names = |messages: &Value| {
+            last_called_names(&serde_json::from_str::<Vec<_>>(&messages.to_string()).unwrap())
+        };
         assert_eq!(names(&openai), ["a", "b"]);
         for messages in [&anthropic, &responses, &gemini] {
             assert_eq!(names(messages), ["a"], "{messages}");
@@ -87,7 +92,8 @@ mod tests {
         #[test]
         fn odd_messages_never_panic(text in any::<String>()) {
             let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text));
-            last_called_names(&[value.clone(), json!({"content": [value.clone()], "tool_calls": value})]);
+            let messages = json!([value, {"content": [value], "tool_calls": value}]).to_string();
+            last_called_names(&serde_json::from_str::<Vec<_>>(&messages).unwrap());
         }
     }
 }

@@ -5,7 +5,8 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
-    Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
+    Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response,
+    ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,8 +24,9 @@ const SCOPE: &str = "scope";
 const ABOUT: &str = "Keeps the tool lists of LLM agents small without hiding what they can do: holds catalogs of \
     tools, hands each turn a small ready-to-send `tools` array, and lets the model find, read and call the rest on \
     demand. It never runs a tool.\n\nWhatever is not answered as asked is a problem document (RFC 9457) with a stable \
-    `code`; all codes are explained at `/docs/errors`. Unknown keys and query parameters are refused. Identifiers of \
-    users, projects and sessions need no creation.";
+    `code`; all codes are explained at `/docs/errors`. Unknown keys of a body are refused, so that a misspelt one is \
+    noticed; in the bodies of the agent's routes a null is an absent key. Users, projects and sessions need no \
+    creation.";
 
 const TAGS: [(&str, &str); 5] = [
     ("agent", "What an agent asks, turn by turn"),
@@ -61,7 +63,8 @@ where
     for operation in router.get_openapi_mut().paths.paths.values_mut().flat_map(operations) {
         operation.operation_id = operation.operation_id.take().map(|id| id.replace(SCOPE, kind));
         operation.summary = operation.summary.take().map(|summary| format!("{summary} of a {kind}"));
-        let parameter = Parameter::builder().name(kind).parameter_in(ParameterIn::Path).required(Required::True);
+        let parameter =
+            Parameter::builder().name(kind).parameter_in(ParameterIn::Path).required(Required::True);
         operation.parameters.get_or_insert_default().insert(0, parameter.build().into());
     }
     router
@@ -70,7 +73,7 @@ where
 /// Adds what all operations have in common: identifiers, the key, and the problems that can be answered.
 pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
     for operation in document.paths.paths.values_mut().flat_map(operations) {
-        operation.parameters.iter_mut().flatten().for_each(describe_identifier);
+        operation.parameters.iter_mut().flatten().for_each(complete_parameter);
         add_problems(operation);
     }
     document.security = Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new())]);
@@ -91,9 +94,14 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten()
 }
 
-/// Says once what identifiers look like.
-fn describe_identifier(parameter: &mut RefOr<Parameter>) {
+/// Says once what identifiers look like, and that a header is a text or not there at all.
+fn complete_parameter(parameter: &mut RefOr<Parameter>) {
     let RefOr::T(parameter) = parameter else { return };
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    if parameter.parameter_in == ParameterIn::Header {
+        parameter.schema = Some(Schema::from(text.build()).into());
+        return;
+    }
     let about = match parameter.name.as_str() {
         "user" => "Identifier of the user",
         "project" => "Identifier of the project",

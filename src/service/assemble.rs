@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::context::{Caller, Context, GrantFields, WINDOW_RANGE};
 use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
@@ -30,7 +30,7 @@ pub struct AssembleRequest {
     /// Tools that the agent ran natively since the last assembly.
     pub used: Vec<String>,
     /// The conversation, for the calls in its last turn.
-    pub messages: Option<Vec<Value>>,
+    pub messages: Option<Vec<Box<RawValue>>>,
     pub epoch: bool,
     pub if_fingerprint: Option<String>,
 }

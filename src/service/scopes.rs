@@ -203,6 +203,9 @@ impl Toolrack {
                 head.row.secrets.retain(|_| !planned.clears_secret);
                 return Ok(written(&before, &head, planned.warnings, true));
             }
+            if planned.text == before.row.config && planned.secrets.is_empty() && before.row.config_revision > 0 {
+                return Ok(written(&before, &before, planned.warnings, false));
+            }
             let write = ConfigWrite {
                 config: Some(planned.text),
                 expected_raw_revision: Some(before.row.raw_revision),

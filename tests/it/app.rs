@@ -46,7 +46,7 @@ impl Builder {
     pub(crate) async fn start(self) -> TestApp {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let process = Process::start(&self, folder.path());
-        let admin = Client::new(&process.url, Some(ADMIN_KEY));
+        let admin = Client::new(&process.url, Some(ADMIN_KEY), folder.path());
         let app = TestApp { builder: self, folder, process, admin };
         app.admin.get("/readyz").await.ok();
         app
@@ -151,12 +151,12 @@ impl TestApp {
 
     /// A client with another key.
     pub(crate) fn with_key(&self, key: &str) -> Client {
-        Client::new(self.url(), Some(key))
+        Client::new(self.url(), Some(key), self.folder())
     }
 
     /// A client without a key.
     pub(crate) fn anonymous(&self) -> Client {
-        Client::new(self.url(), None)
+        Client::new(self.url(), None, self.folder())
     }
 
     /// A user that nobody wrote anything for yet, served with the admin's key.
@@ -197,7 +197,7 @@ impl TestApp {
     /// Starts the program anew on the same database; clients and users of before are of no use, take new ones.
     pub(crate) async fn start_again(&mut self) {
         self.process = Process::start(&self.builder, self.folder.path());
-        self.admin = Client::new(&self.process.url, Some(ADMIN_KEY));
+        self.admin = Client::new(&self.process.url, Some(ADMIN_KEY), self.folder.path());
         self.admin.get("/readyz").await.ok();
     }
 
@@ -216,10 +216,12 @@ pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
     key: Option<String>,
+    /// Where the cause of a failure inside the service is found.
+    log: PathBuf,
 }
 
 impl Client {
-    fn new(url: &str, key: Option<&str>) -> Self {
+    fn new(url: &str, key: Option<&str>, folder: &Path) -> Self {
         // Installed already by another test: that is the same provider.
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder()
@@ -227,7 +229,7 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_secs(120));
         let http = http.build().expect("an HTTP client");
-        Self { http, url: url.to_owned(), key: key.map(str::to_owned) }
+        Self { http, url: url.to_owned(), key: key.map(str::to_owned), log: log_file(folder) }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -290,6 +292,12 @@ impl Client {
         }
         let answer = builder.send().await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        if status >= 500 {
+            eprintln!(
+                "{request}: {status}; the log: {}",
+                std::fs::read_to_string(&self.log).unwrap_or_default()
+            );
+        }
         Ok(Answer { request, status, headers, body: answer.bytes().await? })
     }
 }

@@ -8,11 +8,8 @@
 )]
 
 mod app;
-mod architecture;
 mod conversation;
-mod durability;
+mod isolation;
 mod messy;
 mod model;
 mod properties;
-#[cfg(feature = "data-tests")]
-mod real_data;

@@ -32,7 +32,7 @@ grant_body! {
         /// The conversation in any provider's shape, or plain strings. The tools that the model called last count as
         /// `used`. Never stored or logged.
         #[schema(value_type = Option<Vec<Object>>)]
-        messages: Option<Vec<Value>>,
+        messages: Option<Vec<Box<RawValue>>>,
         /// Names of tools that the agent ran natively since the last assembly, so that they are not the ones that
         /// leave the warm set.
         used: Option<Vec<String>>,
@@ -98,7 +98,9 @@ pub(crate) async fn assemble(
     State(context): State<HttpContext>,
     body: RawBody,
 ) -> Result<Response, Problem> {
-    let limits = JsonLimits { opaque: &["tools"], ..JsonLimits::strict(context.limits().json_depth) };
+    // Tools are checked one by one; a conversation may hold anything, and is not worth a turn.
+    let limits =
+        JsonLimits { opaque: &["tools", "messages"], ..JsonLimits::strict(context.limits().json_depth) };
     let mut body: AssembleBody = body.parse(limits)?;
     check_query(&body, service.limits().query_chars)?;
     let (caller, fields) = body.take_grant();

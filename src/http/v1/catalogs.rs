@@ -21,7 +21,13 @@ use crate::service::{CatalogWritten, Toolrack};
 pub struct ToolDefinition {
     /// Usually the MCP server that the tool is from. Default: `other`.
     pub group: Option<String>,
+    /// In answers the stored name: `<group>__<name>` where several groups have a tool of this name.
     pub name: String,
+    /// The name as it was uploaded, where the stored one is another.
+    pub uploaded_name: Option<String>,
+    /// The name that providers see, where it is another one; in answers only.
+    #[schema(read_only)]
+    pub wire_name: Option<String>,
     pub description: Option<String>,
     /// JSON Schema of the arguments; kept byte by byte.
     #[schema(value_type = Object)]

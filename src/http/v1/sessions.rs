@@ -138,7 +138,7 @@ pub(crate) async fn delete(
 #[utoipa::path(post, path = "/v1/users/{user}/sessions/{session}/reset", operation_id = "reset_session",
     tag = "sessions",
     params(("user" = String, Path), ("session" = String, Path), SessionQuery),
-    request_body = Option<ResetBody>,
+    request_body(content = ResetBody, description = "An empty object, or no body at all"),
     responses((status = 200, description = "The session as it is now", body = SessionDocument)))]
 pub(crate) async fn reset(
     State(service): State<Toolrack>,

@@ -1,0 +1,50 @@
+//! The tables of the README are made from the code; `UPDATE_DOCS=1 cargo test --test it readme` writes them anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use toolrack::core::policy;
+use toolrack::telemetry::METRICS;
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn keys_table() -> String {
+    let mut table = String::from("| key | default | range | meaning |\n|---|---|---|---|\n");
+    for key in policy::documentation() {
+        let default = if key.default.is_null() { String::new() } else { format!("`{}`", key.default) };
+        writeln!(table, "| `{}` | {} | {} | {} |", key.key, cell(&default), cell(&key.range), cell(key.meaning)).unwrap();
+    }
+    table
+}
+
+fn metrics_table() -> String {
+    let mut table = String::from("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
+    for metric in METRICS {
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let kind = kind.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        writeln!(table, "| `{}` | {kind} | {} | {} |", metric.name, labels.join(", "), cell(metric.help)).unwrap();
+    }
+    table
+}
+
+/// The text with what stands between the markers of `name` replaced.
+fn with_section(text: &str, name: &str, section: &str) -> String {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let start = text.find(&begin).expect("the README has the marker") + begin.len();
+    let stop = text.find(&end).expect("the README has the marker");
+    format!("{}{section}{}", &text[..start], &text[stop..])
+}
+
+#[test]
+fn the_readme_has_the_tables_that_the_code_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let present = std::fs::read_to_string(&path).unwrap();
+    let current = with_section(&with_section(&present, "keys", &keys_table()), "metrics", &metrics_table());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    assert!(present == current || std::env::var_os("UPDATE_DOCS").is_some(), "run `UPDATE_DOCS=1 cargo test --test it readme`");
+}
