@@ -23,6 +23,7 @@ use support::report::{Figure, Goal, Unit, line, table};
 mod support {
     pub(crate) mod data;
     pub(crate) mod measure;
+    #[expect(dead_code, reason = "shared with the benchmarks over HTTP, which have other units and goals")]
     pub(crate) mod report;
 }
 

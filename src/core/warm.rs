@@ -105,8 +105,12 @@ impl WarmSet {
             self.tools.iter().filter(|tool| tool.pinned).map(|tool| tool.key.clone()).collect();
         let taken: Vec<&ToolKey> =
             found.iter().filter(|key| !pinned.contains(key)).take(self.room(limits)).collect();
-        for key in found.iter().filter(|key| pinned.contains(key)).chain(taken.iter().copied()) {
-            let now_ms = self.tick(now_ms);
+        // The best match is the youngest, so that it is the last of its search to be evicted.
+        let oldest = self.tick(now_ms);
+        let best_first = found.iter().filter(|key| pinned.contains(key)).chain(taken.iter().copied());
+        let ages = (0..i64::try_from(found.len()).unwrap_or(i64::MAX)).rev();
+        for (key, age) in best_first.zip(ages) {
+            let now_ms = oldest.saturating_add(age);
             if let Some(tool) = self.tools.iter_mut().find(|tool| tool.key == *key) {
                 tool.last_used_ms = now_ms;
                 change.touched.push(key.clone());
@@ -270,10 +274,10 @@ mod tests {
         set.warm(&keys(&["a", "b", "c"]), THREE, 10);
         set.touch(&keys(&["a"]), 10);
         let change = set.warm(&keys(&["d"]), THREE, 10);
-        assert_eq!(change.evicted, keys(&["b"]));
-        assert_eq!(names(&set), ["a", "c", "d"]);
-        set.warm(&keys(&["b"]), THREE, 11);
-        assert_eq!(names(&set), ["a", "d", "b"], "an evicted tool comes back at the end");
+        assert_eq!(change.evicted, keys(&["c"]));
+        assert_eq!(names(&set), ["a", "b", "d"]);
+        set.warm(&keys(&["c"]), THREE, 11);
+        assert_eq!(names(&set), ["a", "d", "c"], "an evicted tool comes back at the end");
     }
 
     #[test]
@@ -309,8 +313,8 @@ mod tests {
         set.warm(&keys(&["c"]), limits, 2);
         assert_eq!(names(&set), ["a", "b", "c"], "nothing leaves the array before the epoch");
         let change = set.settle(limits, true);
-        assert_eq!((change.updated, change.evicted), (keys(&["c"]), keys(&["a"])));
-        assert_eq!(names(&set), ["b", "c"]);
+        assert_eq!((change.updated, change.evicted), (keys(&["c"]), keys(&["b"])));
+        assert_eq!(names(&set), ["a", "c"]);
     }
 
     #[test]
@@ -318,7 +322,7 @@ mod tests {
         let mut set = WarmSet::default();
         set.warm(&keys(&["a", "b", "c"]), THREE, 1);
         let change = set.settle(WarmLimits { max: 1, ..THREE }, false);
-        assert_eq!(change.evicted, keys(&["a", "b"]));
+        assert_eq!(change.evicted, keys(&["c", "b"]));
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! `describe`: whole definitions of named tools.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -9,7 +11,7 @@ use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{name_candidates, suggest};
 use crate::core::format::render_whole;
-use crate::core::grant::{Resolved, View};
+use crate::core::grant::{Resolved, View, ViewTool};
 use crate::core::policy::WarmPolicy;
 use crate::core::text::{clip, one_line};
 use crate::core::warning::Warning;
@@ -44,6 +46,8 @@ pub struct DescribeAnswer {
     /// Definitions in the asked format, in the order of the names; each tool once.
     #[schema(value_type = Vec<Object>)]
     pub tools: Vec<Box<RawValue>>,
+    /// Name in `tools` -> stored name, only where they differ.
+    pub name_map: BTreeMap<String, String>,
     pub not_found: Vec<NotFound>,
     /// Tools that this call put into the session's array.
     pub warmed: Vec<String>,
@@ -136,6 +140,9 @@ impl Toolrack {
             RawValue::from_string(render_whole(context.format, tool.wire_name(), &tool.tool.tool))
         });
         let tools: Vec<Box<RawValue>> = tools.collect::<Result<_, _>>().map_err(Error::internal)?;
+        let described_tools = described.ids.iter().filter_map(|id| view.get(*id));
+        let mapped = |tool: &ViewTool| Some((tool.mapped_name()?.to_owned(), tool.stored_name().to_owned()));
+        let name_map = described_tools.filter_map(mapped).collect();
         let stored = |ids: &[u32]| {
             ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.stored_name().to_owned()).collect()
         };
@@ -147,6 +154,7 @@ impl Toolrack {
         let warming = self.warm_called(&context, &described.ids, Deed::Describe).await?;
         Ok(DescribeAnswer {
             tools,
+            name_map,
             not_found: not_found.collect(),
             warmed: warming.0,
             evicted: warming.1,

@@ -96,6 +96,8 @@ pub(super) enum Deed {
     Search,
     Describe,
     Call,
+    /// A change by hand, which the ledger does not count.
+    Change,
 }
 
 impl Ledger {
@@ -123,6 +125,7 @@ impl Ledger {
             Deed::Search => &self.searches,
             Deed::Describe => &self.describes,
             Deed::Call => &self.calls,
+            Deed::Change => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -364,7 +367,8 @@ impl Toolrack {
             }
             return Ok(answer);
         }
-        let write = session_write(key, &update, &warm, now)?;
+        let created_at_ms = session.created_at_ms;
+        let write = SessionWrite { created_at_ms, ..session_write(key, &update, &warm, now)? };
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
         let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
@@ -580,7 +584,7 @@ impl Toolrack {
     /// Empties a session: warm set, pins and what it kept of its last assembly.
     pub async fn reset_session(&self, caller: &Caller) -> Result<SessionDocument, Error> {
         let key = caller.session_key().ok_or_else(no_session)?;
-        self.update_session(&key, Deed::Call, |_, warm, _| {
+        self.update_session(&key, Deed::Change, |_, warm, _| {
             *warm = WarmSet::default();
             Ok((Update { settings: Some(SessionSettings::default()), clear: true, ..Update::default() }, ()))
         })
@@ -600,7 +604,7 @@ impl Toolrack {
         let mut warnings = Vec::new();
         let keys = resolve_names(&context, action, names, &mut warnings)?;
         let limits = warm_limits(context.policy());
-        self.update_session(key, Deed::Call, |_, warm, now| {
+        self.update_session(key, Deed::Change, |_, warm, now| {
             let change = match action {
                 WarmAction::Pin => warm.pin(&keys, limits, now).map_err(|wanted| {
                     let detail =

@@ -250,6 +250,8 @@ pub struct SessionSummary {
 pub struct SessionWrite {
     pub key: SessionKey,
     pub now_ms: i64,
+    /// Kept by a row that exists.
+    pub created_at_ms: i64,
     /// `None` keeps the stored settings.
     pub settings: Option<String>,
     /// Empties the warm set first.
@@ -264,7 +266,15 @@ pub struct SessionWrite {
 impl SessionWrite {
     /// A write that only makes sure that the session exists.
     pub fn new(key: SessionKey, now_ms: i64) -> Self {
-        Self { key, now_ms, settings: None, clear: false, remove: Vec::new(), upsert: Vec::new() }
+        Self {
+            key,
+            now_ms,
+            created_at_ms: now_ms,
+            settings: None,
+            clear: false,
+            remove: Vec::new(),
+            upsert: Vec::new(),
+        }
     }
 }
 

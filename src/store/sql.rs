@@ -142,7 +142,7 @@ pub(super) const SESSION: &str = "SELECT 0 AS part, settings AS text1, ledger AS
 
 pub(super) const SESSION_PUT: &str = "INSERT INTO sessions \
      (user_id, project_id, session_id, settings, created_at, last_seen, ledger) \
-     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $5, '{}') \
+     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}') \
      ON CONFLICT (user_id, project_id, session_id) DO UPDATE SET \
      settings = COALESCE(CAST($4 AS TEXT), sessions.settings), \
      last_seen = CASE WHEN excluded.last_seen > sessions.last_seen \

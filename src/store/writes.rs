@@ -240,6 +240,7 @@ impl Operation for WriteSession {
         let session = session_columns(&write.key);
         bind_session(sqlx::query(sql::SESSION_PUT), &write.key)
             .bind(write.settings.as_deref())
+            .bind(write.created_at_ms)
             .bind(write.now_ms)
             .execute(&mut *connection)
             .await?;

@@ -8,8 +8,24 @@
 )]
 
 mod app;
+mod architecture;
+mod bad_input;
+mod calls;
+mod catalogs;
+mod cli;
 mod conversation;
+mod durability;
+mod field_reports;
 mod isolation;
 mod messy;
 mod model;
+mod openapi;
 mod properties;
+#[cfg(feature = "data-tests")]
+mod real_data;
+mod rerank;
+mod samples;
+mod scopes;
+mod search;
+mod selections;
+mod sessions;

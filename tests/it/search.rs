@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::app::{TestApp, User};
 
+mod warming;
+
 fn tool(name: &str, group: &str, description: &str) -> Value {
     json!({"name": name, "group": group, "description": description, "parameters": {
         "type": "object",
@@ -50,7 +52,12 @@ fn texts(list: &Value) -> Vec<&str> {
 
 async fn warm(user: &User, session: &str) -> Vec<String> {
     let document = user.client().get(&user.path(&["sessions", session])).await.ok();
-    document["warm"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    document["warm"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -78,9 +85,17 @@ async fn an_answer_has_one_entry_per_query_and_says_all_about_a_match() {
         json!({"query": ["resize an image", "weather", "resize an image"]}),
     ] {
         let three = user.search(body).await.ok();
-        let asked: Vec<&str> = three["results"].as_array().unwrap().iter().map(|result| result["query"].as_str().unwrap()).collect();
+        let asked: Vec<&str> = three["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|result| result["query"].as_str().unwrap())
+            .collect();
         assert_eq!(asked, ["resize an image", "weather", "resize an image"]);
-        assert_eq!((found(&three, 0)[0].as_str(), found(&three, 1)[0].as_str()), ("resize_image", "get_weather"));
+        assert_eq!(
+            (found(&three, 0)[0].as_str(), found(&three, 1)[0].as_str()),
+            ("resize_image", "get_weather")
+        );
         assert_eq!(found(&three, 0), found(&three, 2));
     }
     // The same state gives the same bytes, but for the time it took.
@@ -108,13 +123,19 @@ async fn details_tell_more_or_less() {
     let user = app.user();
     let long = format!("Paint a wall. {}", "It takes a while. ".repeat(60));
     user.put_catalog(&[tool("paint_wall", "house", &long)]).await.ok();
-    let of = async |detail: &str| user.search(json!({"query": "paint a wall", "detail": detail})).await.ok()["results"][0]["matches"][0].clone();
+    let of = async |detail: &str| {
+        user.search(json!({"query": "paint a wall", "detail": detail})).await.ok()["results"][0]["matches"][0]
+            .clone()
+    };
     let (names, brief, full) = (of("names").await, of("brief").await, of("full").await);
     assert_eq!((names.get("description"), names.get("parameters")), (None, None));
     let shown = brief["description"].as_str().unwrap();
     assert!(shown.starts_with("Paint a wall.") && shown.chars().count() <= 200, "{shown}");
     assert_eq!(brief.get("parameters"), None);
-    assert_eq!((full["description"].as_str(), &full["parameters"]["required"]), (Some(&*long), &json!(["id"])));
+    assert_eq!(
+        (full["description"].as_str(), &full["parameters"]["required"]),
+        (Some(&*long), &json!(["id"]))
+    );
     let default = user.search(json!({"query": "paint a wall"})).await.ok();
     assert_eq!(default["results"][0]["matches"][0]["description"], brief["description"]);
 }
@@ -129,7 +150,11 @@ async fn limits_are_the_configs_and_clamped_with_a_warning() {
             body["limit"] = limit;
         }
         let answer = user.search(body).await.ok();
-        let warned = answer["warnings"].as_array().unwrap().iter().any(|warning| warning["code"] == "clamped" && warning["pointer"] == "/limit");
+        let warned = answer["warnings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|warning| warning["code"] == "clamped" && warning["pointer"] == "/limit");
         (found(&answer, 0).len(), warned)
     };
     assert_eq!(counts(Value::Null).await, (2, false));
@@ -145,7 +170,11 @@ async fn an_exact_name_always_gets_a_place_and_the_first_when_it_is_the_query() 
     let app = TestApp::start().await;
     let user = app.user();
     // Rivals whose texts repeat the words more often than the named tools do.
-    let mut tools = vec![tool("search_graph", "code", "Look at it."), tool("tracePath", "code", "Follow it."), tool("find-symbol", "code", "Where it is.")];
+    let mut tools = vec![
+        tool("search_graph", "code", "Look at it."),
+        tool("tracePath", "code", "Follow it."),
+        tool("find-symbol", "code", "Where it is."),
+    ];
     for at in 0..30 {
         let text = "Search graph trace path find symbol search graph trace path find symbol.";
         tools.push(tool(&format!("search_graph_trace_path_find_symbol_{at}"), "noise", text));
@@ -163,7 +192,12 @@ async fn an_exact_name_always_gets_a_place_and_the_first_when_it_is_the_query() 
         let answer = user.search(json!({"query": query, "limit": 3})).await.ok();
         assert_eq!(found(&answer, 0)[0], name, "{query}: {answer}");
     }
-    let answer = user.search(json!({"query": "use search_graph, then tracePath and find-symbol on the parser", "limit": 2})).await.ok();
+    let answer = user
+        .search(
+            json!({"query": "use search_graph, then tracePath and find-symbol on the parser", "limit": 2}),
+        )
+        .await
+        .ok();
     for name in ["search_graph", "tracePath", "find-symbol"] {
         assert!(found(&answer, 0).iter().any(|found| found == name), "{name}: {answer}");
     }
@@ -174,18 +208,27 @@ async fn without_a_match_the_answer_says_what_there_is() {
     let app = TestApp::start().await;
     let user = office_of(&app, json!({"min_catalog_size": 0, "groups": [{"name": "mail", "description": "Letters.", "tools": ["send_email"]}]})).await;
     user.assemble(json!({"session": "s"})).await.ok();
-    for query in ["xylophone quartet", "what tools do you have", "the of and", "!!!", "   ", "", "\u{1f980}"] {
+    for query in ["xylophone quartet", "what tools do you have", "the of and", "!!!", "   ", "", "\u{1f980}"]
+    {
         let answer = user.search(json!({"session": "s", "query": query})).await.ok();
         let result = &answer["results"][0];
         assert_eq!(result["matches"], json!([]), "no padding with junk: {query:?}: {answer}");
         assert!(result["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{query:?}");
         assert!(result["nearest"].is_array(), "{query:?}");
         let groups = result["groups"].as_array().unwrap();
-        assert!(groups.iter().any(|group| group["name"] == "billing" && group["tools"] == 3), "{query:?}: {answer}");
+        assert!(
+            groups.iter().any(|group| group["name"] == "billing" && group["tools"] == 3),
+            "{query:?}: {answer}"
+        );
         assert_eq!((&answer["warmed"], &answer["degraded"]), (&json!([]), &json!(false)), "{query:?}");
     }
     // One word of several that every second tool has is no match for the whole.
-    let weak = user.search(json!({"session": "s", "query": "list the open incidents of the on call rotation in pagerduty"})).await.ok();
+    let weak = user
+        .search(
+            json!({"session": "s", "query": "list the open incidents of the on call rotation in pagerduty"}),
+        )
+        .await
+        .ok();
     for tool in weak["results"][0]["matches"].as_array().unwrap() {
         assert_ne!(tool["confidence"], "high", "{weak}");
     }
@@ -193,100 +236,6 @@ async fn without_a_match_the_answer_says_what_there_is() {
     assert_eq!((found(&mixed, 0).len(), found(&mixed, 1)[0].as_str()), (0, "resize_image"));
     assert_eq!(mixed["results"][1].get("hint"), None);
     assert_eq!(warm(&user, "s").await, ["resize_image"], "what is only near is never warmed");
-}
-
-#[tokio::test]
-async fn found_tools_are_warmed_round_robin_over_the_queries() {
-    let app = TestApp::start().await;
-    let config = json!({"min_catalog_size": 0, "max_warm_tools": 3, "core": ["send_email"]});
-    let user = office_of(&app, config).await;
-    user.assemble(json!({"session": "s"})).await.ok();
-    let queries = ["send delete list email", "create cancel list calendar event", "write read file workspace"];
-    let answer = user.search(json!({"session": "s", "queries": queries, "limit": 5})).await.ok();
-    let sure = |query: usize| {
-        let matches = answer["results"][query]["matches"].as_array().unwrap();
-        let warmable = matches.iter().filter(|tool| tool["confidence"] != "low" && tool["name"] != "send_email");
-        warmable.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    let expected = vec![sure(0)[0].clone(), sure(1)[0].clone(), sure(2)[0].clone()];
-    assert_eq!(texts(&answer["warmed"]), expected, "the best of each query: {answer}");
-    assert_eq!(warm(&user, "s").await, expected);
-    assert_eq!(answer["evicted"], json!([]));
-    let of = |name: &str| {
-        let results = answer["results"].as_array().unwrap().iter();
-        let mut all = results.flat_map(|result| result["matches"].as_array().unwrap());
-        all.find(|tool| tool["name"] == name).map(|tool| tool["state"].clone())
-    };
-    assert_eq!(of("send_email"), Some(json!("core")), "core is never warmed");
-    assert_eq!(of(&expected[0]), Some(json!("warm")));
-    let unwarmed = sure(0).into_iter().chain(sure(1)).find(|name| !expected.contains(name)).unwrap();
-    assert_eq!(of(&unwarmed), Some(json!("deferred")), "the rest is returned unwarmed");
-
-    let assembled = user.assemble(json!({"session": "s"})).await.ok();
-    assert_eq!(texts(&assembled["warm"]), expected);
-    // The next search evicts the oldest, and never what it added itself.
-    let next = user.search(json!({"session": "s", "queries": ["resize an image", "translate a text", "weather forecast", "refund a payment"]})).await.ok();
-    assert_eq!(texts(&next["warmed"]).len(), 3, "{next}");
-    assert_eq!(texts(&next["evicted"]), expected);
-    assert_eq!(warm(&user, "s").await, texts(&next["warmed"]));
-}
-
-#[tokio::test]
-async fn what_is_pinned_leaves_less_room_and_stays() {
-    let app = TestApp::start().await;
-    let user = office_of(&app, json!({"min_catalog_size": 0, "max_warm_tools": 3})).await;
-    user.assemble(json!({"session": "s"})).await.ok();
-    let session = user.path(&["sessions", "s"]);
-    user.client().post(&format!("{session}/pin"), &json!({"names": ["read_file", "write_file"]})).await.ok();
-    let answer = user.search(json!({"session": "s", "queries": ["resize an image", "translate a text"]})).await.ok();
-    assert_eq!(texts(&answer["warmed"]), ["resize_image"], "one place is left");
-    assert_eq!(warm(&user, "s").await, ["read_file", "write_file", "resize_image"]);
-    // Too many pins are refused whole.
-    let pin = json!({"names": ["send_email", "list_emails"]});
-    user.client().post(&format!("{session}/pin"), &pin).await.problem(422, "invalid_request");
-    assert_eq!(warm(&user, "s").await, ["read_file", "write_file", "resize_image"]);
-}
-
-#[tokio::test]
-async fn nothing_is_warmed_where_warming_is_not_wanted() {
-    let app = TestApp::start().await;
-    let body = json!({"session": "s", "query": "resize an image"});
-    let mut unwanted = body.clone();
-    unwanted["warm"] = json!(false);
-    for (config, body) in [
-        (json!({"min_catalog_size": 0}), unwanted),
-        (json!({"min_catalog_size": 0, "warm_policy": "off"}), body.clone()),
-        (json!({"min_catalog_size": 0, "max_warm_tools": 0}), body.clone()),
-        // Tier 0: everything is in the array already.
-        (json!({"min_catalog_size": 100}), body.clone()),
-        (json!({"enabled": false}), body.clone()),
-        (json!({"min_catalog_size": 0, "core": ["*"]}), body.clone()),
-    ] {
-        let user = office_of(&app, config.clone()).await;
-        user.assemble(json!({"session": "s"})).await.ok();
-        let answer = user.search(body.clone()).await.ok();
-        assert_eq!(found(&answer, 0)[0], "resize_image", "{config}");
-        assert_eq!((&answer["warmed"], &answer["evicted"]), (&json!([]), &json!([])), "{config}");
-        assert_eq!(warm(&user, "s").await, Vec::<String>::new(), "{config}");
-    }
-    // Without a session nothing is kept, and nothing is shared.
-    let user = office_of(&app, json!({"min_catalog_size": 0})).await;
-    let answer = user.search(json!({"query": "resize an image"})).await.ok();
-    assert_eq!(answer["warmed"], json!([]));
-    assert_eq!(user.assemble(json!({})).await.ok()["warm"], json!([]));
-}
-
-#[tokio::test]
-async fn a_session_that_waits_for_an_epoch_says_pending() {
-    let app = TestApp::start().await;
-    let user = office_of(&app, json!({"min_catalog_size": 0, "warm_policy": "epoch"})).await;
-    user.assemble(json!({"session": "s"})).await.ok();
-    let answer = user.search(json!({"session": "s", "query": "resize an image"})).await.ok();
-    assert_eq!(answer["results"][0]["matches"][0]["state"], "pending");
-    assert_eq!(user.assemble(json!({"session": "s"})).await.ok()["warm"], json!([]));
-    assert_eq!(user.assemble(json!({"session": "s", "epoch": true})).await.ok()["warm"], json!(["resize_image"]));
-    let again = user.search(json!({"session": "s", "query": "resize an image"})).await.ok();
-    assert_eq!(again["results"][0]["matches"][0]["state"], "warm");
 }
 
 #[tokio::test]
@@ -353,7 +302,11 @@ async fn aliases_of_config_and_upload_are_found() {
     let mut tools = office();
     tools[11]["aliases"] = json!(["shrink my picture", "Bild verkleinern"]);
     user.put_catalog(&tools).await.ok();
-    user.put_config(&json!({"aliases": {"send_email": ["邮件发送", "Brief schreiben"], "no_such_tool": ["x"]}})).await.ok();
+    user.put_config(
+        &json!({"aliases": {"send_email": ["邮件发送", "Brief schreiben"], "no_such_tool": ["x"]}}),
+    )
+    .await
+    .ok();
     for (query, name) in [
         ("shrink my picture", "resize_image"),
         ("Bild verkleinern", "resize_image"),
@@ -390,8 +343,10 @@ async fn describe_answers_whole_definitions_in_the_asked_format() {
     assert_eq!(of(Some("canonical"), Some("s")).await["parameters"], parameters, "another for one request");
     assert_eq!(of(None, Some("s")).await["input_schema"], parameters);
 
-    let several = user.describe(json!({"session": "t", "names": ["write_file", "read_file", "write_file"]})).await.ok();
-    let names: Vec<&str> = several["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let several =
+        user.describe(json!({"session": "t", "names": ["write_file", "read_file", "write_file"]})).await.ok();
+    let names: Vec<&str> =
+        several["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["write_file", "read_file"], "in the order of the names, each once");
     assert_eq!(several["warmed"], json!(["write_file", "read_file"]));
     assert_eq!(warm(&user, "t").await, ["write_file", "read_file"]);
@@ -406,7 +361,9 @@ async fn describe_says_what_it_did_not_find() {
         "unavailable": ["get_weather"],
     });
     let answer = user.describe(body).await.ok();
-    let missing = |name: &str| answer["not_found"].as_array().unwrap().iter().find(|entry| entry["name"] == name).cloned();
+    let missing = |name: &str| {
+        answer["not_found"].as_array().unwrap().iter().find(|entry| entry["name"] == name).cloned()
+    };
     assert_eq!(missing("send_emial").unwrap()["suggestions"][0], "send_email");
     assert_eq!(missing("zzz").unwrap()["suggestions"], json!([]));
     assert_eq!(missing("get_weather").unwrap()["code"], "tool_unavailable");
@@ -425,15 +382,45 @@ async fn unavailable_tools_leave_array_listing_and_matches_and_keep_their_place(
     user.describe(json!({"session": "s", "names": ["send_email", "resize_image"]})).await.ok();
     for selector in [json!(["send_email", "read_file"]), json!(["send_*", "@files"])] {
         let answer = user.assemble(json!({"session": "s", "unavailable": selector})).await.ok();
-        assert!(texts(&answer["unavailable"]).contains(&"send_email") && texts(&answer["unavailable"]).contains(&"read_file"));
+        assert!(
+            texts(&answer["unavailable"]).contains(&"send_email")
+                && texts(&answer["unavailable"]).contains(&"read_file")
+        );
         assert_eq!(answer["warm"], json!(["resize_image"]));
         assert!(!answer["tools"].to_string().contains("send_email"));
         assert!(!answer["listing"]["text"].as_str().unwrap().contains("send_email"));
         let found = user.search(json!({"session": "s", "query": "send_email"})).await.ok();
         assert!(!found["results"].to_string().contains("\"name\":\"send_email\""), "{found}");
-        let called = user.call(json!({"session": "s", "name": "send_email", "arguments": {"id": "1"}})).await.ok();
+        let called =
+            user.call(json!({"session": "s", "name": "send_email", "arguments": {"id": "1"}})).await.ok();
         assert_eq!(called["results"][0]["error"]["code"], "tool_unavailable");
     }
     let back = user.assemble(json!({"session": "s"})).await.ok();
     assert_eq!((&back["warm"], &back["unavailable"]), (&json!(["send_email", "resize_image"]), &json!([])));
+}
+
+#[tokio::test]
+async fn a_window_out_of_range_is_clamped_and_told_on_every_route() {
+    let app = TestApp::start().await;
+    let user = office_of(&app, json!({})).await;
+    for (route, body) in [
+        ("/v1/assemble", json!({})),
+        ("/v1/search", json!({"query": "weather"})),
+        ("/v1/describe", json!({"name": "get_weather"})),
+        ("/v1/call", json!({"name": "get_weather"})),
+    ] {
+        for window in [json!(999), json!(-1), json!(1e12)] {
+            let mut body = body.clone();
+            body["context_window"] = window.clone();
+            let answer = user.post(route, body.clone()).await.ok();
+            let warnings = answer["warnings"].as_array().unwrap();
+            let told = warnings
+                .iter()
+                .any(|warning| warning["code"] == "clamped" && warning["pointer"] == "/context_window");
+            assert!(told, "{route} {window}: {warnings:?}");
+            body["context_window"] = json!(1_000);
+            let answer = user.post(route, body).await.ok();
+            assert!(!answer["warnings"].to_string().contains("clamped"), "{route}");
+        }
+    }
 }
