@@ -53,7 +53,9 @@ impl Server {
         for name in settings.filter(|name| name.to_string_lossy().starts_with("TOOLRACK_")) {
             command.env_remove(name);
         }
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        // Failed requests and panics show on standard error, starts and stops do not.
+        command.env("TOOLRACK_LOG_LEVEL", "info,toolrack::cli=warn");
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         match first_line(&mut child) {
             Ok((address, output)) => Ok(Self { child, address, _output: output }),
             Err(error) => {

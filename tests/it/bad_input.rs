@@ -48,7 +48,8 @@ fn routes(id: &str) -> Vec<Route> {
         ("call", json!({"user": id, "session": "s", "name": "get_weather", "arguments": {"city": "Oslo"}})),
         (
             "bridge",
-            json!({"user": id, "session": "s", "call": {"id": "c", "name": "tool_search", "arguments": {"query": "weather"}}}),
+            json!({"user": id, "session": "s", "call": {"id": "c", "name": "tool_search",
+                "arguments": {"query": "weather"}}}),
         ),
     ] {
         add(Method::POST, format!("/v1/{name}"), good);
@@ -137,9 +138,9 @@ async fn what_is_not_strict_json_is_refused_by_every_route_with_its_place() {
         (b"{\"x\": [0, \"\\ud83d\"]}".to_vec(), "invalid_text", "/x/1"),
         (b"{\"x\": [0, \"\\udc00\\ud83d\"]}".to_vec(), "invalid_text", "/x/1"),
         (b"{\"x\": [\"a\\u0000b\"]}".to_vec(), "nul_character", "/x/0"),
-        (format!("{{\"x\": {}}}", nested(64)).into(), "too_deep", &"/x"),
-        (format!("{{\"x\": {}}}", nested(199)).into(), "too_deep", &"/x"),
-        (format!("{{\"x\": {}}}", nested(100_000)).into(), "too_deep", &"/x"),
+        (format!("{{\"x\": {}}}", nested(64)).into(), "too_deep", "/x"),
+        (format!("{{\"x\": {}}}", nested(199)).into(), "too_deep", "/x"),
+        (format!("{{\"x\": {}}}", nested(100_000)).into(), "too_deep", "/x"),
     ];
     for route in routes(&id) {
         for (body, code, pointer) in &cases {

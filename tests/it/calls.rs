@@ -21,16 +21,21 @@ async fn desk(app: &TestApp) -> User {
         "additionalProperties": false,
     });
     let tools = [
-        json!({"name": "book_hotel", "group": "travel", "description": "Book a hotel room.", "parameters": booking}),
-        json!({"name": "book.train", "group": "travel", "description": "Book a seat in a train.", "parameters": {"type": "object"}}),
-        json!({"name": "list_trips", "group": "travel", "description": "List all trips.", "parameters": {"type": "object", "properties": {}}}),
+        json!({"name": "book_hotel", "group": "travel", "description": "Book a hotel room.",
+            "parameters": booking}),
+        json!({"name": "book.train", "group": "travel", "description": "Book a seat in a train.",
+            "parameters": {"type": "object"}}),
+        json!({"name": "list_trips", "group": "travel", "description": "List all trips.",
+            "parameters": {"type": "object", "properties": {}}}),
         json!({"name": "run_query", "group": "data", "description": "Run a query.",
                "parameters": {"type": "object", "properties": {"arguments": {"type": "object"}, "input": {"type": "string"}}}}),
         json!({"name": "no_schema", "group": "data", "description": "Takes anything."}),
         json!({"name": "odd_schema", "group": "data", "description": "A schema of no use.",
                "parameters": {"type": "object", "$ref": "https://schemas.example.com/x.json", "properties": {"a": {"pattern": "(?<!x)("}}}}),
-        json!({"name": "delete_data", "group": "danger", "description": "Delete all data.", "parameters": {"type": "object"}}),
-        json!({"name": "read_file", "group": "files", "description": "Read a file.", "parameters": {"type": "object"}}),
+        json!({"name": "delete_data", "group": "danger", "description": "Delete all data.",
+            "parameters": {"type": "object"}}),
+        json!({"name": "read_file", "group": "files", "description": "Read a file.",
+            "parameters": {"type": "object"}}),
     ];
     user.put_catalog(&tools).await.ok();
     user.put_config(&json!({"min_catalog_size": 0, "core": ["read_file"], "deny": ["@danger"]})).await.ok();
@@ -86,7 +91,8 @@ async fn arguments_are_taken_in_every_way_that_models_write_them() {
         .await
         .problem(422, "invalid_request");
     // Numbers, order of keys and texts come through as they are.
-    let exact = json!({"z": 1.5, "a": 12345678901234567_u64, "text": "ä\n\"\u{1f980}", "n": null, "list": [1, "1", true]});
+    let exact = json!({"z": 1.5, "a": 12345678901234567_u64, "text": "ä\n\"\u{1f980}", "n": null, "list": [1,
+        "1", true]});
     assert_eq!(
         call(&user, "no_schema", exact.clone()).await["dispatch"]["arguments"].to_string(),
         exact.to_string()

@@ -41,13 +41,17 @@ fn warned(answer: &Value, code: &str) -> Vec<String> {
 async fn every_common_shape_is_told_apart_per_entry() {
     let app = TestApp::start().await;
     let user = app.user();
-    let schema = json!({"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}, "required": ["b"]});
+    let schema = json!({"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}},
+        "required": ["b"]});
     let entries = [
         json!({"name": "plain", "group": "g", "description": "Does it.", "parameters": schema}),
-        json!({"type": "function", "function": {"name": "openai_chat", "description": "Does it.", "parameters": schema}, "group": "g"}),
-        json!({"type": "function", "name": "openai_responses", "description": "Does it.", "parameters": schema, "strict": false, "group": "g"}),
+        json!({"type": "function", "function": {"name": "openai_chat", "description": "Does it.",
+            "parameters": schema}, "group": "g"}),
+        json!({"type": "function", "name": "openai_responses", "description": "Does it.",
+            "parameters": schema, "strict": false, "group": "g"}),
         json!({"name": "anthropic", "description": "Does it.", "input_schema": schema, "group": "g"}),
-        json!({"name": "mcp", "title": "T", "description": "Does it.", "inputSchema": schema, "annotations": {"readOnlyHint": true}, "group": "g"}),
+        json!({"name": "mcp", "title": "T", "description": "Does it.", "inputSchema": schema,
+            "annotations": {"readOnlyHint": true}, "group": "g"}),
     ];
     let uploaded = user.put_catalog(&entries).await.ok();
     assert_eq!((&uploaded["added"]["count"], &uploaded["warnings"]), (&json!(5), &json!([])));
@@ -103,7 +107,8 @@ async fn a_write_tells_what_it_changed() {
     assert_eq!((&dry["dry_run"], &two["dry_run"]), (&json!(true), &json!(false)));
     assert_eq!(dry["catalog_version"], two["catalog_version"]);
 
-    let patch = json!({"upsert": [plain("b", "g", "Better."), plain("e", "g", "E.")], "remove": ["d", "never_there"]});
+    let patch = json!({"upsert": [plain("b", "g", "Better."), plain("e", "g", "E.")], "remove": ["d",
+        "never_there"]});
     let patched = client.patch(&at, &patch).await.ok();
     assert_eq!(patched["added"]["names"], json!(["e"]));
     assert_eq!(patched["changed"]["names"], json!(["b"]));
@@ -190,10 +195,14 @@ async fn what_is_read_can_be_written_back() {
     let at = user.path(&["catalog"]);
     let entries = [
         json!({"name": "search", "group": "a", "description": "Search a.", "parameters": {"type": "object"}}),
-        json!({"name": "search", "group": "b", "description": "Search b.", "input_schema": {"type": "object", "properties": {}}}),
-        json!({"type": "function", "function": {"name": "mit.punkt und leer", "description": "Ü\u{200b}", "strict": true}}),
-        json!({"name": "tool_search", "description": "Named like the bridge.", "always_load": true, "override": true, "aliases": ["x", "y"]}),
-        json!({"name": "m", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}, "_meta": {"k": [1, 2.50, 1e3]}, "outputSchema": {"type": "object"}}),
+        json!({"name": "search", "group": "b", "description": "Search b.", "input_schema": {"type": "object",
+            "properties": {}}}),
+        json!({"type": "function", "function": {"name": "mit.punkt und leer", "description": "Ü\u{200b}",
+            "strict": true}}),
+        json!({"name": "tool_search", "description": "Named like the bridge.", "always_load": true,
+            "override": true, "aliases": ["x", "y"]}),
+        json!({"name": "m", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false},
+            "_meta": {"k": [1, 2.50, 1e3]}, "outputSchema": {"type": "object"}}),
         json!({"name": "a__x", "group": "q"}),
     ];
     user.put_catalog(&entries).await.ok();
@@ -217,7 +226,10 @@ async fn user_and_project_join_by_name_and_clashes_are_told() {
     let project = unique("project");
     let at = path(&["v1", "projects", &project, "catalog"]);
     user.put_catalog(&[plain("mine", "g", "Mine."), plain("both", "g", "The user's.")]).await.ok();
-    let theirs = |overrides: bool| json!({"tools": [plain("theirs", "g", "Theirs."), {"name": "both", "group": "g", "description": "The project's.", "override": overrides}]});
+    let theirs = |overrides: bool| {
+        json!({"tools": [plain("theirs", "g", "Theirs."), {"name": "both",
+        "group": "g", "description": "The project's.", "override": overrides}]})
+    };
     let seen = || async {
         let answer = user.assemble(json!({"project": project})).await.ok();
         let both = answer["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "both").unwrap();

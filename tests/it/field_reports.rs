@@ -77,7 +77,8 @@ async fn servers_toolsets_and_groups_of_one_name_do_not_hide_each_other() {
         tool("memory", "other", "A tool called so."),
         tool("search", "search", "Search."),
     ];
-    let config = json!({"toolsets": [{"name": "memory", "tools": ["move_card"]}, {"name": "kanban", "groups": ["memory"]}], "groups": [{"name": "search", "tools": []}]});
+    let config = json!({"toolsets": [{"name": "memory", "tools": ["move_card"]}, {"name": "kanban",
+        "groups": ["memory"]}], "groups": [{"name": "search", "tools": []}]});
     let user = holder(&app, &tools, config).await;
     assert_eq!(names(&user.assemble(json!({})).await.ok()).len(), 4);
     assert_eq!(names(&user.assemble(json!({"toolsets": ["memory"]})).await.ok()), ["move_card"]);
@@ -100,10 +101,14 @@ async fn an_upload_of_odd_entries_never_becomes_nothing() {
         json!({"name": "invalid_schema", "inputSchema": {"type": 7, "properties": [], "required": "x"}}),
         json!({"name": "empty_schema", "parameters": {}}),
         json!({"name": "null_schema", "parameters": null}),
-        json!({"name": "old_draft", "inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "definitions": {"a": {}}, "properties": {"x": {"$ref": "#/definitions/a"}}}}),
-        json!({"name": "odd_keys", "inputSchema": {"type": "object", "properties": {"filter[id]": {}, "$top": {}, "@odata.type": {}, "a b": {}}}}),
-        json!({"name": "null_description", "description": null, "title": null, "annotations": null, "group": null}),
-        json!({"name": "extra_keys", "_meta": {"x": 1}, "outputSchema": {"type": "object"}, "tool_type": null, "defer_loading": true, "cache_control": {"type": "ephemeral"}}),
+        json!({"name": "old_draft", "inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object", "definitions": {"a": {}}, "properties": {"x": {"$ref": "#/definitions/a"}}}}),
+        json!({"name": "odd_keys", "inputSchema": {"type": "object", "properties": {"filter[id]": {},
+            "$top": {}, "@odata.type": {}, "a b": {}}}}),
+        json!({"name": "null_description", "description": null, "title": null, "annotations": null,
+            "group": null}),
+        json!({"name": "extra_keys", "_meta": {"x": 1}, "outputSchema": {"type": "object"}, "tool_type": null,
+            "defer_loading": true, "cache_control": {"type": "ephemeral"}}),
     ];
     let uploaded = user.put_catalog(&odd).await.ok();
     assert_eq!(uploaded["added"]["count"], odd.len(), "{uploaded}");
@@ -291,7 +296,11 @@ async fn names_that_models_garble_are_mended_or_answered_with_the_right_one() {
         let result = user.call(json!({"name": wrong, "arguments": {}})).await.ok()["results"][0].clone();
         let named = result["dispatch"]["name"] == right || result["error"]["suggestions"][0] == right;
         assert!(named, "{wrong}: {result}");
-        let bridged = user.bridge(json!({"call": {"id": "1", "name": "tool_call", "arguments": {"name": wrong, "arguments": {}}}})).await.ok();
+        let bridged = user
+            .bridge(json!({"call": {"id": "1", "name": "tool_call", "arguments": {"name": wrong,
+            "arguments": {}}}}))
+            .await
+            .ok();
         let answer = &bridged["results"][0];
         let named = answer["calls"][0]["name"] == right
             || answer["content"].as_str().is_some_and(|text| text.contains(right));
@@ -335,7 +344,8 @@ async fn a_result_goes_back_under_the_name_that_the_model_used() {
 async fn visible_tools_work_through_the_bridge_too() {
     let app = TestApp::start().await;
     let mut tools: Vec<Value> = (0..20).map(|at| tool(&format!("t{at}"), "g", "Does it.")).collect();
-    tools.push(json!({"name": "always", "group": "own", "description": "Always there.", "always_load": true, "parameters": {"type": "object", "required": ["x"]}}));
+    tools.push(json!({"name": "always", "group": "own", "description": "Always there.", "always_load": true,
+        "parameters": {"type": "object", "required": ["x"]}}));
     let user = holder(&app, &tools, json!({"core": ["t3"]})).await;
     let assembled = user.assemble(json!({"session": "s"})).await.ok();
     assert_eq!(names(&assembled)[..2], ["t3", "always"], "core by group and name");

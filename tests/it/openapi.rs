@@ -279,7 +279,8 @@ fn fits(document: &Value, path: &str, method: &str, answer: &Answer) {
 async fn shop(app: &TestApp) -> User {
     let user = app.user();
     let tools: Vec<Value> = (0..30)
-        .map(|at| json!({"name": format!("tool.{at}"), "group": format!("g{}", at % 3), "description": format!("Does thing {at}."),
+        .map(|at| json!({"name": format!("tool.{at}"), "group": format!("g{}", at % 3),
+            "description": format!("Does thing {at}."),
                          "parameters": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}))
         .collect();
     user.put_catalog(&tools).await.ok();
@@ -313,7 +314,13 @@ async fn answers_are_as_documented() {
     check("/v1/search", "post", user.search(json!({"query": "xylophone"})).await);
     check("/v1/search", "post", user.search(json!({"query": 7})).await);
     check("/v1/describe", "post", user.describe(json!({"names": ["tool.1", "tool.99", "tool_call"]})).await);
-    check("/v1/call", "post", user.call(json!({"calls": [{"name": "tool.1"}, {"name": "tool.1", "arguments": {"a": "x"}}, {"name": "z"}, 7]})).await);
+    check(
+        "/v1/call",
+        "post",
+        user.call(json!({"calls": [{"name": "tool.1"}, {"name": "tool.1",
+        "arguments": {"a": "x"}}, {"name": "z"}, 7]}))
+            .await,
+    );
     let bridged = json!({"calls": [
         {"id": "1", "name": "tool_search", "arguments": {"query": "thing"}},
         {"id": "2", "name": "tool_call", "arguments": {"name": "tool.1", "arguments": {"a": "x"}}},

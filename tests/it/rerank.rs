@@ -122,7 +122,8 @@ async fn allowed() -> TestApp {
 }
 
 fn matcher(url: &str) -> Value {
-    json!({"min_catalog_size": 0, "matcher": {"endpoint": url, "model": "m-1", "api_key": KEY, "timeout_ms": 10_000}})
+    json!({"min_catalog_size": 0, "matcher": {"endpoint": url, "model": "m-1", "api_key": KEY,
+        "timeout_ms": 10_000}})
 }
 
 async fn messenger(app: &TestApp, config: Value) -> User {
@@ -130,7 +131,8 @@ async fn messenger(app: &TestApp, config: Value) -> User {
     let tools = [
         json!({"name": "send_message", "group": "mail", "description": "Send a message to a person."}),
         json!({"name": "send_letter", "group": "mail", "description": "Send a message as a letter."}),
-        json!({"name": "fly", "group": "birds", "description": "Let a pigeon carry it.", "parameters": {"type": "object"}}),
+        json!({"name": "fly", "group": "birds", "description": "Let a pigeon carry it.",
+            "parameters": {"type": "object"}}),
         json!({"name": "hidden_tool", "group": "secret", "description": "DENIED-CANARY pigeon message."}),
     ];
     user.put_catalog(&tools).await.ok();

@@ -206,7 +206,12 @@ async fn an_exact_name_always_gets_a_place_and_the_first_when_it_is_the_query() 
 #[tokio::test]
 async fn without_a_match_the_answer_says_what_there_is() {
     let app = TestApp::start().await;
-    let user = office_of(&app, json!({"min_catalog_size": 0, "groups": [{"name": "mail", "description": "Letters.", "tools": ["send_email"]}]})).await;
+    let user = office_of(
+        &app,
+        json!({"min_catalog_size": 0, "groups": [{"name": "mail",
+        "description": "Letters.", "tools": ["send_email"]}]}),
+    )
+    .await;
     user.assemble(json!({"session": "s"})).await.ok();
     for query in ["xylophone quartet", "what tools do you have", "the of and", "!!!", "   ", "", "\u{1f980}"]
     {
@@ -244,9 +249,17 @@ async fn an_answer_over_budget_is_shortened_and_drops_no_match() {
     let user = app.user();
     let tools: Vec<Value> = (0..20)
         .map(|at| {
-            let properties: serde_json::Map<String, Value> =
-                (0..20).map(|key| (format!("key_{key}"), json!({"type": "string", "description": "Some words about it."}))).collect();
-            json!({"name": format!("measure_{at}"), "description": format!("Measure thing {at}. {}", "More words. ".repeat(40)),
+            let properties: serde_json::Map<String, Value> = (0..20)
+                .map(|key| {
+                    (
+                        format!("key_{key}"),
+                        json!({"type": "string",
+                    "description": "Some words about it."}),
+                    )
+                })
+                .collect();
+            json!({"name": format!("measure_{at}"), "description": format!("Measure thing {at}. {}",
+                "More words. ".repeat(40)),
                    "parameters": {"type": "object", "properties": properties}})
         })
         .collect();

@@ -159,11 +159,13 @@ async fn no_text_of_a_tool_forges_a_line() {
     let user = app.user();
     let mut tools = Vec::new();
     for (at, forgery) in FORGERIES.iter().enumerate() {
-        tools.push(json!({"name": format!("plain_{at}"), "group": format!("g{at}"), "description": format!("Good{forgery} end.")}));
+        tools.push(json!({"name": format!("plain_{at}"), "group": format!("g{at}"),
+            "description": format!("Good{forgery} end.")}));
         tools.push(
             json!({"name": format!("name{at}{forgery}"), "group": "names", "description": "Bad name."}),
         );
-        tools.push(json!({"name": format!("grouped_{at}"), "group": format!("group{at}{forgery}"), "description": "Bad group."}));
+        tools.push(json!({"name": format!("grouped_{at}"), "group": format!("group{at}{forgery}"),
+            "description": "Bad group."}));
     }
     let uploaded = user.put_catalog(&tools).await.ok();
     assert_eq!(uploaded["added"]["count"], tools.len(), "{uploaded}");
@@ -212,7 +214,8 @@ async fn no_text_of_a_tool_forges_a_line() {
         ("/v1/bridge", json!({"call": {"id": "1", "name": "tool_call", "arguments": {"name": hostile}}})),
         (
             "/v1/bridge",
-            json!({"call": {"id": "1", "name": "tool_search", "arguments": {"query": "good bad group name"}}}),
+            json!({"call": {"id": "1", "name": "tool_search",
+                "arguments": {"query": "good bad group name"}}}),
         ),
     ] {
         let answer = user.post(route, body).await.ok();
@@ -223,6 +226,52 @@ async fn no_text_of_a_tool_forges_a_line() {
         ];
         for text in texts.into_iter().filter_map(Value::as_str) {
             assert!(!has_hidden(text) && !text.contains('\n'), "{route}: {text:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_from_outside_are_repeated_on_one_line_and_not_at_any_length() {
+    let app = TestApp::start().await;
+    let (client, user) = (app.admin(), app.user());
+    user.put_catalog(&[json!({"name": "plain", "description": "Plain."})]).await.ok();
+    user.assemble(json!({"session": "s"})).await.ok();
+    for hostile in [format!("no_such{}", FORGERIES.concat()), "x".repeat(100_000)] {
+        let mut texts = Vec::new();
+        let mut take = |answer: &Value| {
+            for list in ["warnings", "errors", "not_found"] {
+                for entry in answer[list].as_array().into_iter().flatten() {
+                    texts.extend(
+                        ["detail", "name"].iter().filter_map(|key| entry[key].as_str().map(str::to_owned)),
+                    );
+                }
+            }
+            texts.extend(answer["detail"].as_str().map(str::to_owned));
+            texts.extend(answer["results"][0]["error"]["message"].as_str().map(str::to_owned));
+        };
+        take(&user.assemble(json!({"session": "s", "used": [hostile]})).await.ok());
+        take(&user.assemble(json!({"toolsets": [hostile]})).await.ok());
+        take(&user.describe(json!({"name": hostile})).await.ok());
+        take(&user.call(json!({"name": hostile})).await.ok());
+        take(&user.search(json!({"query": "plain", "detail": hostile})).await.json());
+        take(&user.assemble(json!({"format": hostile})).await.json());
+        take(&user.assemble(json!({"profile": hostile})).await.json());
+        take(&user.assemble(json!({"tools_ref": hostile})).await.json());
+        let names = json!({"names": [hostile]});
+        for action in ["release", "unpin", "pin"] {
+            take(&client.post(&user.path(&["sessions", "s", action]), &names).await.json());
+        }
+        take(&client.patch(&user.path(&["catalog"]), &json!({"remove": [hostile]})).await.json());
+        if hostile.len() < 10_000 {
+            take(&client.get(&user.path(&["catalog", "tools", &hostile])).await.json());
+        }
+        take(&user.put_config(&json!({"enabled": hostile})).await.json());
+        take(&user.put_config(&json!({"bridge_prefix": hostile})).await.json());
+        assert!(texts.len() >= 12, "{texts:?}");
+        for text in texts {
+            let start: String = text.chars().take(200).collect();
+            assert!(!has_hidden(&text) && !text.contains('\n'), "{start:?}");
+            assert!(text.len() < 2_000, "{} bytes: {start}", text.len());
         }
     }
 }

@@ -197,7 +197,8 @@ async fn nothing_known_is_a_clean_answer() {
     let called = user.call(json!({"session": "new", "name": "send_email", "arguments": {}})).await.ok();
     assert_eq!(called["results"][0]["error"]["code"], "unknown_tool");
     let bridged = user
-        .bridge(json!({"session": "new", "call": {"id": "1", "name": "tool_search", "arguments": {"query": "email"}}}))
+        .bridge(json!({"session": "new", "call": {"id": "1", "name": "tool_search",
+            "arguments": {"query": "email"}}}))
         .await
         .ok();
     assert_eq!(bridged["results"][0]["action"], "respond");

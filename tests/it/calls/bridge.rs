@@ -9,7 +9,8 @@ use crate::app::TestApp;
 fn model_call(format: &str, id: &str, name: &str, arguments: &Value) -> Value {
     match format {
         "openai_chat" => {
-            json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
+            json!({"id": id, "type": "function", "function": {"name": name,
+                "arguments": arguments.to_string()}})
         }
         "anthropic" => json!({"type": "tool_use", "id": id, "name": name, "input": arguments}),
         _ => json!({"id": id, "name": name, "arguments": arguments}),
@@ -53,10 +54,12 @@ async fn the_bridge_speaks_every_format_and_keeps_id_and_name() {
             let expected = match format {
                 "openai_chat" => json!({"role": "tool", "tool_call_id": id, "content": content}),
                 "anthropic" if is_error => {
-                    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": content, "is_error": true}]})
+                    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id,
+                        "content": content, "is_error": true}]})
                 }
                 "anthropic" => {
-                    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": content}]})
+                    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id,
+                        "content": content}]})
                 }
                 _ => json!({"role": "tool", "id": id, "name": name, "content": content}),
             };
@@ -69,7 +72,8 @@ async fn the_bridge_speaks_every_format_and_keeps_id_and_name() {
         assert_eq!(dispatched["action"], "dispatch");
         assert_eq!(
             dispatched["calls"],
-            json!([{"id": "c3:tool:book_hotel", "name": "book_hotel", "arguments": {"city": "Oslo", "nights": 1}}]),
+            json!([{"id": "c3:tool:book_hotel", "name": "book_hotel", "arguments": {"city": "Oslo",
+                "nights": 1}}]),
             "{format}"
         );
         // Calls of other tools come back unchanged, known here or not.

@@ -138,10 +138,15 @@ async fn the_server_and_the_forms_of_a_word_lead_to_its_tools() {
 async fn words_of_parameters_lead_to_the_tool() {
     let app = TestApp::start().await;
     let tools = [
-        json!({"name": "op_one", "description": "An operation.", "parameters": {"type": "object", "properties": {"invoiceNumber": {"type": "string"}}}}),
-        json!({"name": "op_two", "description": "An operation.", "parameters": {"type": "object", "properties": {"x": {"type": "string", "description": "The licence plate of the car."}}}}),
-        json!({"name": "op_three", "description": "An operation.", "parameters": {"type": "object", "properties": {"kind": {"enum": ["hatchback", "convertible"]}}}}),
-        json!({"name": "op_four", "description": "An operation.", "parameters": {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "object", "properties": {"postcode": {"type": "string"}}}}}}}}}),
+        json!({"name": "op_one", "description": "An operation.", "parameters": {"type": "object",
+            "properties": {"invoiceNumber": {"type": "string"}}}}),
+        json!({"name": "op_two", "description": "An operation.", "parameters": {"type": "object",
+            "properties": {"x": {"type": "string", "description": "The licence plate of the car."}}}}),
+        json!({"name": "op_three", "description": "An operation.", "parameters": {"type": "object",
+            "properties": {"kind": {"enum": ["hatchback", "convertible"]}}}}),
+        json!({"name": "op_four", "description": "An operation.", "parameters": {"type": "object",
+            "properties": {"a": {"type": "object", "properties": {"b": {"type": "array",
+            "items": {"type": "object", "properties": {"postcode": {"type": "string"}}}}}}}}}),
     ];
     let user = holder(&app, &tools, json!({})).await;
     for (query, name) in [

@@ -144,7 +144,8 @@ async fn layers_join_in_what_a_request_may_see() {
             &["a1", "a2", "b1", "b2", "c1"],
         ),
         (
-            json!({"toolsets": [{"name": "t", "tools": ["a1"]}, {"name": "u", "groups": ["b"], "includes": ["t"]}]}),
+            json!({"toolsets": [{"name": "t", "tools": ["a1"]}, {"name": "u", "groups": ["b"],
+                "includes": ["t"]}]}),
             json!({"toolsets": [{"name": "t", "tools": ["a2"], "includes": ["u"]}]}),
             json!({"toolsets": ["u"]}),
             &["a2", "b1", "b2"],

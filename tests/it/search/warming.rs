@@ -37,7 +37,11 @@ async fn found_tools_are_warmed_round_robin_over_the_queries() {
     let assembled = user.assemble(json!({"session": "s"})).await.ok();
     assert_eq!(texts(&assembled["warm"]), expected);
     // The next search evicts the oldest, and never what it added itself.
-    let next = user.search(json!({"session": "s", "queries": ["resize an image", "translate a text", "weather forecast", "refund a payment"]})).await.ok();
+    let next = user
+        .search(json!({"session": "s", "queries": ["resize an image", "translate a text",
+        "weather forecast", "refund a payment"]}))
+        .await
+        .ok();
     assert_eq!(texts(&next["warmed"]).len(), 3, "{next}");
     let mut evicted = texts(&next["evicted"]);
     let mut before: Vec<&str> = expected.iter().map(String::as_str).collect();
