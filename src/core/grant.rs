@@ -236,7 +236,8 @@ impl View {
         view.candidates = candidates;
         // A warning must not tell of a tool outside the grant.
         let mut join_warnings = std::mem::take(&mut view.join_warnings);
-        join_warnings.retain(|warning| warning.tool.as_deref().is_none_or(|tool| view.by_stored(tool).is_some()));
+        join_warnings
+            .retain(|warning| warning.tool.as_deref().is_none_or(|tool| view.by_stored(tool).is_some()));
         view.join_warnings = join_warnings;
         view.warn_of_ambiguous_core(policy);
         view

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -49,7 +50,7 @@ pub struct ToolParts<'a> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tool {
     /// `{"group":…,"name":…,"description":…,"parameters":…[,…]}`, raw parts as uploaded.
-    body: Box<str>,
+    body: Arc<str>,
     group: Box<str>,
     name: Box<str>,
     description: Range<u32>,
@@ -123,24 +124,24 @@ impl Tool {
             body.push('}');
         }
         body.push('}');
-        Self::from_body(body)
+        Self::from_body(body.into())
     }
 
     /// Reads a stored body back and computes its digest.
-    pub fn from_body(body: String) -> Result<Self, serde_json::Error> {
+    pub fn from_body(body: Arc<str>) -> Result<Self, serde_json::Error> {
         let digest = Digest::of_json(&serde_json::from_str(&body)?);
         Self::from_stored(body, digest)
     }
 
     /// Reads a stored body whose digest is known.
-    pub fn from_stored(body: String, digest: Digest) -> Result<Self, serde_json::Error> {
+    pub fn from_stored(body: Arc<str>, digest: Digest) -> Result<Self, serde_json::Error> {
         let stored: StoredBody<'_> = serde_json::from_str(&body)?;
         let start = body.as_ptr() as usize;
         let span = |raw: &RawValue| {
             let from = raw.get().as_ptr() as usize - start;
             (from as u32)..((from + raw.get().len()) as u32)
         };
-        let tool = Self {
+        Ok(Self {
             group: stored.group.as_ref().into(),
             name: stored.name.as_ref().into(),
             description: span(stored.description),
@@ -149,13 +150,12 @@ impl Tool {
             always_load: stored.always_load,
             overrides: stored.overrides,
             aliases: stored.aliases.into(),
-            body: Box::default(),
-        };
-        Ok(Self { body: body.into_boxed_str(), ..tool })
+            body: Arc::clone(&body),
+        })
     }
 
     /// The stored JSON text.
-    pub fn body(&self) -> &str {
+    pub fn body(&self) -> &Arc<str> {
         &self.body
     }
 
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(tool.description_json(), description.get());
         assert_eq!(tool.description(), "café \"x\"");
         assert_eq!(tool.aliases(), ["phrase"]);
-        let again = Tool::from_body(tool.body().to_owned()).unwrap();
+        let again = Tool::from_body(Arc::clone(tool.body())).unwrap();
         assert_eq!(again, tool);
     }
 

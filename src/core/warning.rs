@@ -3,6 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::text::{clip, one_line};
+
 /// Something the caller should know that did not stop the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
@@ -21,7 +23,7 @@ pub struct Warning {
 
 impl Warning {
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
-        Self { code, pointer: None, tool: None, detail: detail.into() }
+        Self { code, pointer: None, tool: None, detail: told(&detail.into()) }
     }
 
     #[must_use]
@@ -51,8 +53,16 @@ pub struct FieldError {
 
 impl FieldError {
     pub fn new(pointer: impl Into<String>, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), code, detail: detail.into() }
+        Self { pointer: pointer.into(), code, detail: told(&detail.into()) }
     }
+}
+
+/// Longest sentence of a warning or fault, in characters: it may repeat a name that the caller sent.
+const DETAIL_CHARS: usize = 1_000;
+
+/// A sentence as it is told: on one line, without hidden characters, and not at any length.
+pub fn told(detail: &str) -> String {
+    clip(&one_line(detail), DETAIL_CHARS).into_owned()
 }
 
 /// Appends one reference token to a JSON pointer, escaped as RFC 6901 asks.

@@ -184,7 +184,8 @@ async fn read_limited(mut body: Body, announced: u64, limit: usize) -> Result<By
             continue;
         }
         if joined.is_empty() {
-            joined.reserve(usize::try_from(announced).unwrap_or(FIRST_BYTES).min(FIRST_BYTES).max(first.len()));
+            joined
+                .reserve(usize::try_from(announced).unwrap_or(FIRST_BYTES).min(FIRST_BYTES).max(first.len()));
             joined.extend_from_slice(&first);
         }
         joined.extend_from_slice(&part);

@@ -255,7 +255,7 @@ impl Exchange {
         let cause = problem.and_then(Problem::cause);
         // Paths hold names of users and tools, so they are told at debug level only.
         if status >= 500 {
-            tracing::info!(request_id = id, method, route, status, took_ms, code, cause, "request failed");
+            tracing::error!(request_id = id, method, route, status, took_ms, code, cause, "request failed");
         } else {
             tracing::debug!(
                 request_id = id,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::context::{Caller, Context, GrantFields, WINDOW_RANGE};
+use super::context::{Caller, Context, GrantFields, window};
 use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
@@ -95,7 +95,7 @@ impl Toolrack {
         };
         let window = window(request.fields.context_window, merged.policy.context_window, &mut warnings);
         let entry = self.view(catalogs, config, &merged, vec![request.fields.selection.clone()]).await?;
-        let context = Context { merged, entry, format, window, heads, session: None };
+        let context = Context { merged, entry, format, window, heads, session: None, warnings: Vec::new() };
         let plan = self.plan(&context).await?;
         telemetry::assemble(plan.plan.tier, format.as_str());
         match caller.session_key() {
@@ -151,17 +151,6 @@ fn assemble_stateless(
     });
     telemetry::tokens_saved(stateless.saved);
     Assembled { body: stateless.body.clone() }
-}
-
-/// The window in force; one out of range is clamped, with a warning.
-fn window(asked: Option<f64>, default: u32, warnings: &mut Vec<Warning>) -> u32 {
-    let Some(asked) = asked else { return default };
-    let window = asked.clamp(WINDOW_RANGE.0, WINDOW_RANGE.1);
-    if window != asked {
-        let detail = format!("{asked} is out of range; {window} is used");
-        warnings.push(Warning::new("clamped", detail).at("/context_window"));
-    }
-    window as u32
 }
 
 /// The tools that were used since the last assembly, as the request tells them.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::calls::{CallError, Dispatch, count_unknown};
 use super::context::{Caller, Context, GrantFields};
-use super::describe::look_up;
+use super::describe::{look_up, shown};
 use super::search::{QueryResult, SearchAnswer, SearchRequest, ToolMatch};
 use super::sessions::Deed;
 use super::{Error, Toolrack};
@@ -202,10 +202,16 @@ impl Toolrack {
         let limits = &self.0.limits;
         let mut queries = texts(arguments, &["query", "queries", "q"]);
         queries.retain(|query| !query.trim().is_empty());
-        queries.truncate(limits.queries);
+        let mut notes = Vec::new();
+        let left_out = queries.split_off(queries.len().min(limits.queries));
+        if !left_out.is_empty() {
+            let left_out: Vec<String> = left_out.iter().map(|query| shown(query)).collect();
+            notes.push(json!({"code": "too_many", "most": limits.queries, "not_searched": left_out}));
+        }
         for query in &mut queries {
             if let Some((end, _)) = query.char_indices().nth(limits.query_chars) {
                 query.truncate(end);
+                notes.push(json!({"code": "query_truncated", "characters": limits.query_chars}));
             }
         }
         if queries.is_empty() {
@@ -228,7 +234,11 @@ impl Toolrack {
         let found = self.search(search).await?;
         answer.warmed.extend(found.warmed.iter().cloned());
         answer.evicted.extend(found.evicted.iter().cloned());
-        Ok(Handled::answer(&search_text(context, &found)))
+        let mut text = search_text(context, &found);
+        if !notes.is_empty() {
+            text["notes"] = Value::from(notes);
+        }
+        Ok(Handled::answer(&text))
     }
 
     async fn bridge_describe(
@@ -239,7 +249,8 @@ impl Toolrack {
     ) -> Result<Handled, Error> {
         let mut names = texts(arguments, &["name", "names", "query", "tool", "tools"]);
         names.retain(|name| !name.trim().is_empty());
-        names.truncate(self.0.limits.names);
+        let most = self.0.limits.names;
+        let left_out = names.split_off(names.len().min(most));
         if names.is_empty() {
             return Ok(Handled::error(&json!({"error": {"code": "missing_name", "message": NOTHING_ASKED}})));
         }
@@ -259,11 +270,15 @@ impl Toolrack {
                 RawValue::from_string(render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool)).ok()
             })
             .collect();
-        let not_found: Vec<Value> = described
+        let mut not_found: Vec<Value> = described
             .missing
             .iter()
             .map(|(name, code, ids)| json!({"name": name, "code": code, "suggestions": wire(ids)}))
             .collect();
+        // Nothing is left out in silence: the model can ask for the rest.
+        not_found.extend(
+            left_out.iter().map(|name| json!({"name": shown(name), "code": "too_many", "most": most})),
+        );
         let (warmed, evicted) = self.warm_called(context, &described.ids, Deed::Describe).await?;
         answer.warmed.extend(warmed);
         answer.evicted.extend(evicted);

@@ -142,7 +142,7 @@ impl Toolrack {
             results: resolved.results.into_iter().map(CallResult::from).collect(),
             warmed,
             evicted,
-            warnings: context.view().warnings.clone(),
+            warnings: context.warnings(),
         })
     }
 

@@ -165,6 +165,7 @@ impl Toolrack {
         expected: Option<&str>,
         dry_run: bool,
     ) -> Result<CatalogWritten, Error> {
+        let _guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -436,7 +437,7 @@ fn tool_row(tool: &CatalogTool) -> ToolRow {
     ToolRow {
         group: tool.tool.group().to_owned(),
         name: tool.tool.name().to_owned(),
-        body: tool.tool.body().to_owned(),
+        body: Arc::clone(tool.tool.body()),
         digest: tool.tool.digest().to_string(),
         tokens: tool.counts.to_text(),
     }

@@ -15,6 +15,7 @@ use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::lexical::{Document, Index};
 use crate::core::policy::{self, Policy};
 use crate::core::selector::Selector;
+use crate::core::warning::Warning;
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -72,7 +73,7 @@ impl GrantFields {
 }
 
 /// Smallest and largest context window, in tokens (`product.md`, section 2).
-pub(super) const WINDOW_RANGE: (f64, f64) = (1_000.0, 10_000_000.0);
+const WINDOW_RANGE: (f64, f64) = (1_000.0, 10_000_000.0);
 
 /// Identity of a merged config: digests of both documents.
 pub(super) type MergedKey = (Digest, Digest);
@@ -155,6 +156,8 @@ pub(super) struct Context {
     pub entry: Arc<ViewEntry>,
     pub format: Format,
     pub window: u32,
+    /// What the request asked for and did not get.
+    pub warnings: Vec<Warning>,
     pub heads: Heads,
     pub session: Option<(SessionKey, Arc<Session>)>,
 }
@@ -171,6 +174,11 @@ impl Context {
         &self.entry.view
     }
 
+    /// Warnings of the view, then those of the request.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        self.view().warnings.iter().chain(&self.warnings).cloned().collect()
+    }
+
     pub(super) fn policy(&self) -> &Policy {
         &self.merged.policy
     }
@@ -182,6 +190,17 @@ impl Context {
             _ => (Some(Scope::User(caller.user.clone())), &self.heads.user),
         }
     }
+}
+
+/// The window in force; one out of range is clamped, with a warning.
+pub(super) fn window(asked: Option<f64>, default: u32, warnings: &mut Vec<Warning>) -> u32 {
+    let Some(asked) = asked else { return default };
+    let window = asked.clamp(WINDOW_RANGE.0, WINDOW_RANGE.1);
+    if window != asked {
+        let detail = format!("{asked} is out of range; {window} is used");
+        warnings.push(Warning::new("clamped", detail).at("/context_window"));
+    }
+    window as u32
 }
 
 impl Toolrack {
@@ -300,10 +319,10 @@ impl Toolrack {
             (None, Some(assembled)) => Format::parse(&assembled.format).unwrap_or_default(),
             (None, None) => Format::default(),
         };
-        let window = fields.context_window.or_else(|| assembled.map(|assembled| f64::from(assembled.window)));
-        let window = window.unwrap_or_else(|| f64::from(merged.policy.context_window));
-        let window = window.clamp(WINDOW_RANGE.0, WINDOW_RANGE.1) as u32;
+        let mut warnings = Vec::new();
+        let default = assembled.map_or(merged.policy.context_window, |assembled| assembled.window);
+        let window = window(fields.context_window, default, &mut warnings);
         let entry = self.view(catalogs, config, &merged, selections).await?;
-        Ok(Context { merged, entry, format, window, heads, session })
+        Ok(Context { merged, entry, format, window, heads, session, warnings })
     }
 }

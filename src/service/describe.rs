@@ -158,7 +158,7 @@ impl Toolrack {
             not_found: not_found.collect(),
             warmed: warming.0,
             evicted: warming.1,
-            warnings: view.warnings.clone(),
+            warnings: context.warnings(),
         })
     }
 

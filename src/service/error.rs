@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::core::warning::FieldError;
+use crate::core::warning::{FieldError, told};
 use crate::store::StoreError;
 
 /// What kind of refusal or failure it is; the outermost layer turns it into a status and a code.
@@ -37,7 +37,7 @@ struct Inner {
 
 impl Error {
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self(Arc::new(Inner { kind, detail: detail.into(), errors: Vec::new(), cause: None }))
+        Self(Arc::new(Inner { kind, detail: told(&detail.into()), errors: Vec::new(), cause: None }))
     }
 
     /// A refusal with the places of the faults.

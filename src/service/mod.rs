@@ -90,6 +90,8 @@ struct Inner {
     limits: Limits,
     caches: caches::Caches,
     sessions: sessions::Sessions,
+    /// One writer per scope: conflicts come from other processes only.
+    scope_writes: sessions::Stripes,
 }
 
 impl fmt::Debug for Toolrack {
@@ -103,6 +105,7 @@ impl Toolrack {
         Self(Arc::new(Inner {
             caches: caches::Caches::new(&parts.caches),
             sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
+            scope_writes: sessions::Stripes::default(),
             store: parts.store,
             reranker: parts.reranker,
             addresses: parts.addresses,

@@ -192,6 +192,7 @@ impl Toolrack {
         expected: Option<i64>,
         dry_run: bool,
     ) -> Result<ConfigWritten, Error> {
+        let _guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -203,7 +204,10 @@ impl Toolrack {
                 head.row.secrets.retain(|_| !planned.clears_secret);
                 return Ok(written(&before, &head, planned.warnings, true));
             }
-            if planned.text == before.row.config && planned.secrets.is_empty() && before.row.config_revision > 0 {
+            if planned.text == before.row.config
+                && planned.secrets.is_empty()
+                && before.row.config_revision > 0
+            {
                 return Ok(written(&before, &before, planned.warnings, false));
             }
             let write = ConfigWrite {

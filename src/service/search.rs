@@ -14,7 +14,7 @@ use crate::core::assemble::Plan;
 use crate::core::grant::{View, ViewTool};
 use crate::core::matches::{self, Confidence, Found, Scored};
 use crate::core::policy::WarmPolicy;
-use crate::core::text::clip;
+use crate::core::text::{clip, one_line};
 use crate::core::tokens;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
@@ -182,7 +182,7 @@ impl Toolrack {
         let queries = self.check_queries(&request.queries)?;
         let context = self.context(&request.caller, &request.fields).await?;
         let plan = self.plan(&context).await?;
-        let mut warnings = context.view().warnings.clone();
+        let mut warnings = context.warnings();
         let limit = limit(request.limit, &context, &mut warnings)?;
         let ranking = self.rank(&request.caller, &context, &queries, limit).await?;
         let warming = self.warm_found(&context, &plan.plan, &ranking, request.warm.unwrap_or(true)).await?;
@@ -358,7 +358,7 @@ impl MatchWriter<'_> {
             name: entry.stored_name().to_owned(),
             wire_name: entry.mapped_name().map(str::to_owned),
             description,
-            group: view.group(entry).to_owned(),
+            group: one_line(view.group(entry)).into_owned(),
             score: scored.score,
             confidence: scored.confidence,
             state: state(entry, self.plan, self.warm),
@@ -374,8 +374,8 @@ fn groups(view: &View) -> (Vec<GroupCount>, usize) {
         .groups
         .iter()
         .map(|group| GroupCount {
-            name: group.name.to_string(),
-            description: group.description.as_deref().map(str::to_owned),
+            name: one_line(&group.name).into_owned(),
+            description: group.description.as_deref().map(|text| one_line(text).into_owned()),
             tools: 0,
         })
         .collect();

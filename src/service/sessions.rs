@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -213,8 +213,7 @@ impl Update {
 /// All sessions of the process.
 pub(super) struct Sessions {
     snapshots: Cache<SessionKey, Arc<Session>>,
-    stripes: Vec<Arc<AsyncMutex<()>>>,
-    hasher: RandomState,
+    stripes: Stripes,
     /// Sessions whose ages or counters are not stored yet; asked before the store is.
     dirty: Mutex<HashMap<SessionKey, Arc<Session>>>,
     inline: Mutex<HashMap<InlineKey, KnownInline>>,
@@ -238,12 +237,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks by key, so that what changes one thing waits for what changes the same thing. A lock may be shared by keys.
+pub(super) struct Stripes {
+    locks: Vec<Arc<AsyncMutex<()>>>,
+    hasher: RandomState,
+}
+
+impl Default for Stripes {
+    fn default() -> Self {
+        Self { locks: (0..STRIPES).map(|_| Arc::default()).collect(), hasher: RandomState::new() }
+    }
+}
+
+impl Stripes {
+    pub(super) async fn guard(&self, key: &impl Hash) -> OwnedMutexGuard<()> {
+        let at = self.hasher.hash_one(key) as usize % STRIPES;
+        let lock = self.locks.get(at).map(Arc::clone).unwrap_or_default();
+        lock.lock_owned().await
+    }
+}
+
 impl Sessions {
     pub(super) fn new(capacity: u64, ttl: Duration) -> Self {
         Self {
             snapshots: Cache::builder().max_capacity(capacity).build(),
-            stripes: (0..STRIPES).map(|_| Arc::default()).collect(),
-            hasher: RandomState::new(),
+            stripes: Stripes::default(),
             dirty: Mutex::default(),
             inline: Mutex::default(),
             ttl_ms: i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX),
@@ -255,9 +273,7 @@ impl Sessions {
     }
 
     async fn guard(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
-        let at = self.hasher.hash_one(key) as usize % STRIPES;
-        let stripe = self.stripes.get(at).map(Arc::clone).unwrap_or_default();
-        stripe.lock_owned().await
+        self.stripes.guard(key).await
     }
 
     fn mark_dirty(&self, key: &SessionKey, session: &Arc<Session>) {

@@ -61,7 +61,7 @@ fn tool(group: &str, name: &str, body: &str) -> ToolRow {
     ToolRow {
         group: group.to_owned(),
         name: name.to_owned(),
-        body: body.to_owned(),
+        body: body.into(),
         digest: format!("digest of {body}"),
         tokens: "[1,2]".to_owned(),
     }

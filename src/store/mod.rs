@@ -146,7 +146,7 @@ pub struct ToolRow {
     pub group: String,
     pub name: String,
     /// The tool's JSON text, byte for byte.
-    pub body: String,
+    pub body: Arc<str>,
     pub digest: String,
     /// Token counts as JSON text.
     pub tokens: String,

@@ -238,7 +238,7 @@ impl Store for SqliteStore {
             if let (Some(group), Some(name), Some(body), Some(digest), Some(tokens)) =
                 (group, name, body, digest, tokens)
             {
-                answer.tools.push(ToolRow { group, name, body, digest, tokens });
+                answer.tools.push(ToolRow { group, name, body: body.into(), digest, tokens });
             }
         }
         Ok(answer)

@@ -46,9 +46,9 @@ fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> 
 }
 
 fn bind_tool<'q>(statement: Statement<'q>, tool: &ToolRow) -> Statement<'q> {
-    [&tool.group, &tool.name, &tool.body, &tool.digest, &tool.tokens]
+    [tool.group.as_str(), &tool.name, &tool.body, &tool.digest, &tool.tokens]
         .into_iter()
-        .fold(statement, |statement, text| statement.bind(text.as_str()))
+        .fold(statement, |statement, text| statement.bind(text))
 }
 
 fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {

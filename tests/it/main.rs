@@ -15,12 +15,14 @@ mod catalogs;
 mod cli;
 mod conversation;
 mod durability;
+mod examples;
 mod field_reports;
 mod isolation;
 mod messy;
 mod model;
 mod openapi;
 mod properties;
+mod readme;
 #[cfg(feature = "data-tests")]
 mod real_data;
 mod rerank;

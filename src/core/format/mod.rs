@@ -203,7 +203,7 @@ mod tests {
             r#"{{"group":"g","name":"get_x","description":{},"parameters":{parameters}}}"#,
             json!(description)
         );
-        Tool::from_body(body).unwrap()
+        Tool::from_body(body.into()).unwrap()
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) enum Class {
     Bigram,
     /// One character of a script without spaces.
     Single,
+    /// A stretch of characters of such a script, as they stand; its bigrams and characters follow it.
+    Run,
 }
 
 /// A token: folded, lower-case text.
@@ -92,6 +94,9 @@ impl Tokens {
     }
 
     fn push_dense(&mut self, run: &[char]) {
+        for stretch in run.chunks(MAX_WORD_CHARS) {
+            self.push(stretch, Class::Run);
+        }
         if run.len() == 1 {
             self.push(run, Class::Bigram);
         }
@@ -210,12 +215,64 @@ fn skip_contraction(tail: &[char]) -> &[char] {
     }
 }
 
-/// English stem of a folded lower-case word. Other scripts, numbers and mixtures are their own stem.
-pub(super) fn stem(word: &str) -> Cow<'_, str> {
-    if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+/// Languages in Latin letters, besides English, whose inflection is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Spanish = 1,
+    German = 2,
+    French = 3,
+    Portuguese = 4,
+}
+
+pub(super) const LANGUAGES: [Language; 4] =
+    [Language::Spanish, Language::German, Language::French, Language::Portuguese];
+
+impl Language {
+    /// ISO 639-1.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Self::Spanish => "es",
+            Self::German => "de",
+            Self::French => "fr",
+            Self::Portuguese => "pt",
+        }
+    }
+
+    fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Spanish => Algorithm::Spanish,
+            Self::German => Algorithm::German,
+            Self::French => Algorithm::French,
+            Self::Portuguese => Algorithm::Portuguese,
+        }
+    }
+}
+
+/// Stem of a folded lower-case word of `language`.
+pub(super) fn foreign_stem(language: Language, word: &str) -> Cow<'_, str> {
+    if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
     }
-    Stemmer::new(Algorithm::English).stem(word)
+    Stemmer::new(language.algorithm()).stem(word)
+}
+
+/// Stem of a folded lower-case word: English in Latin letters, else the language that its script is most used for. Other
+/// scripts, numbers and mixtures are their own stem.
+pub(super) fn stem(word: &str) -> Cow<'_, str> {
+    if word.len() < 3 {
+        return Cow::Borrowed(word);
+    }
+    if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Stemmer::new(Algorithm::English).stem(word);
+    }
+    let all = |range: std::ops::RangeInclusive<char>| word.chars().all(|c| range.contains(&c));
+    let algorithm = match word.chars().next() {
+        Some('\u{400}'..='\u{4ff}') if all('\u{400}'..='\u{4ff}') => Algorithm::Russian,
+        Some('\u{600}'..='\u{6ff}') if all('\u{600}'..='\u{6ff}') => Algorithm::Arabic,
+        Some('\u{900}'..='\u{97f}') if all('\u{900}'..='\u{97f}') => Algorithm::Hindi,
+        _ => return Cow::Borrowed(word),
+    };
+    Stemmer::new(algorithm).stem(word)
 }
 
 #[cfg(test)]
@@ -225,7 +282,11 @@ mod tests {
     fn words(text: &str) -> Vec<String> {
         let mut tokens = Tokens::default();
         tokens.read(text);
-        tokens.iter().filter(|(class, _)| *class != Class::Single).map(|(_, word)| word.to_owned()).collect()
+        tokens
+            .iter()
+            .filter(|(class, _)| !matches!(class, Class::Single | Class::Run))
+            .map(|(_, word)| word.to_owned())
+            .collect()
     }
 
     #[test]
@@ -273,6 +334,7 @@ mod tests {
     fn stems_join_the_forms_of_a_word() {
         assert_eq!(stem("issues"), stem("issue"));
         assert_eq!(stem("creating"), stem("create"));
-        assert_eq!(stem("мой"), "мой");
+        assert_eq!(stem("задачи"), stem("задача"));
+        assert_eq!(stem("abc1"), "abc1");
     }
 }

@@ -283,6 +283,7 @@ impl Builder {
                     self.lengths[field as usize] += 1;
                 }
                 Class::Single => self.count(field, key(Kind::Single, text)),
+                Class::Run => {}
             }
         }
         self.tokens = tokens;

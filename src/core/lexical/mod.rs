@@ -6,6 +6,8 @@
 //! depends on the texts alone, never on the order in which they were added.
 
 mod analyzer;
+mod background;
+mod concepts;
 mod index;
 mod names;
 mod query;
@@ -16,6 +18,10 @@ mod stopwords;
 mod terms;
 #[cfg(test)]
 mod tests;
+#[cfg(all(test, feature = "data-tests"))]
+mod tests_background;
+#[cfg(test)]
+mod tests_words;
 
 pub use index::{Document, Index};
 pub use search::{Hit, NONE, Outcome, Part, search};

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::analyzer::stem;
+use super::background;
 use super::index::{Index, Postings};
 use super::names::{identifiers, keys_of};
 use super::query::{Form, Query, clip_query};
@@ -15,6 +16,9 @@ pub const NONE: u32 = u32::MAX;
 
 /// Rarity is raised to this power (ranking trial).
 const IDF_POWER: f32 = 1.3;
+/// Weight of the world's tools beside those of the catalog, in tools: in a catalog of ten they decide how rare a word is, in
+/// one of thousands they hardly count (from 50 to 500 the development sets do not tell values apart).
+const BACKGROUND_TOOLS: f32 = 100.0;
 /// The least rarity before that power: a word that all tools hold still finds them.
 const IDF_FLOOR: f32 = 0.1;
 /// Bonus for covering all of the query, and for covering it in the name (same source).
@@ -296,7 +300,7 @@ impl Run<'_> {
                     || self.correct(word, unit.weight, unit.cover, counters, near)
             });
             if !repaired {
-                self.totals.all += unit.cover * self.idf(0);
+                self.totals.all += unit.cover * self.idf(0, forms[0].key);
             }
         }
     }
@@ -305,7 +309,7 @@ impl Run<'_> {
     /// the coverage, in multiples of its rarity, of which a match earns `earned`. False when no visible tool matches.
     fn add(&mut self, forms: &[Form], cover: f32, earned: f32) -> bool {
         self.stamp += 1;
-        let mut weight = None;
+        let (mut weight, mut plain) = (None, None);
         let mut matched = false;
         for form in forms {
             self.postings.clear();
@@ -314,7 +318,13 @@ impl Run<'_> {
             if frequency == 0 {
                 continue;
             }
-            let idf = self.idf(frequency);
+            let mut idf = self.idf(frequency, form.key);
+            if form.instead {
+                // A synonym says no more than the word that was typed.
+                idf = plain.map_or(idf, |plain| idf.min(plain));
+            } else if plain.is_none() {
+                plain = Some(idf);
+            }
             let weight = *weight.get_or_insert(cover * idf);
             let factor = form.factor * idf;
             for (part, postings) in self.parts.iter().zip(&self.postings) {
@@ -325,14 +335,17 @@ impl Run<'_> {
                     if account.stamp == 0 {
                         self.touched.push(candidate);
                     }
+                    if form.instead && account.stamp >> 1 == self.stamp {
+                        continue;
+                    }
                     account.score += factor * impact.value();
                     if account.stamp >> 1 != self.stamp {
                         account.stamp = self.stamp << 1;
-                        account.cover += weight * earned;
+                        account.cover += weight * earned * form.earned;
                     }
                     if impact.in_name() && account.stamp & 1 == 0 {
                         account.stamp |= 1;
-                        account.name_cover += weight * earned;
+                        account.name_cover += weight * earned * form.earned;
                     }
                 }
             }
@@ -365,7 +378,7 @@ impl Run<'_> {
         }
         let Some((_, first, second)) = best else { return false };
         for key in [first, second] {
-            self.add(&[Form { key, factor: SPLIT_FACTOR * weight }], cover / 2.0, 1.0);
+            self.add(&[Form::plain(key, SPLIT_FACTOR * weight)], cover / 2.0, 1.0);
         }
         true
     }
@@ -388,7 +401,7 @@ impl Run<'_> {
         near.retain(|near| self.visible(key(Kind::Stem, &stem(&near.word))) > 0);
         let Some(edits) = near.first().map(|near| near.edits) else { return false };
         let factor = CORRECTION_FACTORS[edits.clamp(1, 2) - 1];
-        let mut forms = [Form { key: 0, factor: factor * weight }; MAX_CORRECTIONS];
+        let mut forms = [Form::plain(0, factor * weight); MAX_CORRECTIONS];
         let mut count = 0;
         for near in near.iter().take_while(|near| near.edits == edits) {
             let key = key(Kind::Stem, &stem(&near.word));
@@ -410,9 +423,12 @@ impl Run<'_> {
         self.parts.iter().map(count).sum()
     }
 
-    /// Rarity of a term that `frequency` documents hold, above zero for any.
-    fn idf(&self, frequency: usize) -> f32 {
-        let (all, with) = (self.documents as f32, frequency as f32);
+    /// Rarity of the term `key`, which `frequency` documents hold, above zero for any. Counted as if [`BACKGROUND_TOOLS`]
+    /// tools of other catalogs were there too.
+    fn idf(&self, frequency: usize, key: u64) -> f32 {
+        let share = background::share_of(key).unwrap_or(0.0);
+        let all = self.documents as f32 + BACKGROUND_TOOLS;
+        let with = BACKGROUND_TOOLS.mul_add(share, frequency as f32);
         (1.0 + (all - with + 0.5).max(0.5) / (with + 0.5)).ln().max(IDF_FLOOR).powf(IDF_POWER)
     }
 

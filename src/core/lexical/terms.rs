@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Single = 4,
     /// A tool's name without case and separators.
     Name = 5,
+    /// A phrase of the concept file; never in an index.
+    Concept = 6,
 }
 
 /// FNV-1a (its published 64-bit constants), finished with the mixer of MurmurHash3 so that the high bits are even.

@@ -5,23 +5,23 @@ use proptest::prelude::*;
 use super::{Document, Hit, Index, NONE, Outcome, Part, search};
 
 #[derive(Debug, Clone, Default)]
-struct Tool {
-    group: String,
-    name: String,
-    description: String,
-    parameters: String,
-    aliases: Vec<String>,
+pub(super) struct Tool {
+    pub(super) group: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) parameters: String,
+    pub(super) aliases: Vec<String>,
 }
 
-fn tool(name: &str, description: &str) -> Tool {
+pub(super) fn tool(name: &str, description: &str) -> Tool {
     Tool { name: name.into(), description: description.into(), parameters: "{}".into(), ..Tool::default() }
 }
 
-fn grouped(group: &str, name: &str, description: &str) -> Tool {
+pub(super) fn grouped(group: &str, name: &str, description: &str) -> Tool {
     Tool { group: group.into(), ..tool(name, description) }
 }
 
-fn index(tools: &[Tool]) -> Index {
+pub(super) fn index(tools: &[Tool]) -> Index {
     Index::build(tools.iter().map(|tool| Document {
         group: &tool.group,
         name: &tool.name,
@@ -31,17 +31,17 @@ fn index(tools: &[Tool]) -> Index {
     }))
 }
 
-fn run(tools: &[Tool], query: &str, limit: usize) -> Outcome {
+pub(super) fn run(tools: &[Tool], query: &str, limit: usize) -> Outcome {
     let candidates: Vec<u32> = (0..tools.len() as u32).collect();
     search(&[Part { index: &index(tools), candidates: &candidates }], tools.len(), query, limit)
 }
 
 /// Names of the tools found, best first.
-fn find<'a>(tools: &'a [Tool], query: &str) -> Vec<&'a str> {
+pub(super) fn find<'a>(tools: &'a [Tool], query: &str) -> Vec<&'a str> {
     run(tools, query, 5).hits.iter().map(|hit| tools[hit.candidate as usize].name.as_str()).collect()
 }
 
-fn first<'a>(tools: &'a [Tool], query: &str) -> Option<&'a str> {
+pub(super) fn first<'a>(tools: &'a [Tool], query: &str) -> Option<&'a str> {
     find(tools, query).first().copied()
 }
 
@@ -142,7 +142,8 @@ fn a_single_tool_answers() {
     let tools = [tool("get_portfolio", "Show portfolio")];
     let hit = run(&tools, "portfolio", 5).hits[0];
     assert!(hit.score > 0.0 && (hit.coverage - 1.0).abs() < 1e-6);
-    assert!(run(&tools, "покажи мой портфель", 5).hits.is_empty());
+    assert_eq!(first(&tools, "покажи мой портфель"), Some("get_portfolio"));
+    assert!(run(&tools, "сыграй вальс", 5).hits.is_empty());
 }
 
 #[test]

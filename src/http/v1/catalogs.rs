@@ -120,6 +120,8 @@ pub(crate) async fn replace(
     body: RawBody,
 ) -> Result<Response, Problem> {
     let upload: CatalogUpload = body.parse(limits(&context, &["tools"]))?;
+    // A large body is not held any longer than it is read.
+    drop(body);
     written(service.put_catalog(&scope, upload.tools, expected.version(), query.dry_run()).await?)
 }
 
@@ -142,6 +144,7 @@ pub(crate) async fn change(
     body: RawBody,
 ) -> Result<Response, Problem> {
     let patch: CatalogPatch = body.parse(limits(&context, &["upsert"]))?;
+    drop(body);
     let (upsert, remove) = (patch.upsert.unwrap_or_default(), patch.remove.unwrap_or_default());
     written(service.patch_catalog(&scope, upsert, remove, expected.version(), query.dry_run()).await?)
 }

@@ -1,0 +1,79 @@
+//! Words that are not the tool's own: abbreviations, synonyms, other languages, and how rare a word is.
+
+use super::tests::{find, first, run, tool};
+
+#[test]
+fn abbreviations_and_everyday_words_find_the_tool() {
+    let tools = [
+        tool("list_kubernetes_services", "List services of a namespace"),
+        tool("open_pull_request", "Opens a request to merge a branch"),
+        tool("remove_file", "Removes a file"),
+        tool("resize_image", "Changes the size"),
+        tool("get_bitcoin_price", "Current price"),
+        tool("query_database", "Runs a statement"),
+    ];
+    for (query, name) in [
+        ("k8s svc", "list_kubernetes_services"),
+        ("PR", "open_pull_request"),
+        ("erase", "remove_file"),
+        ("pic", "resize_image"),
+        ("btc", "get_bitcoin_price"),
+        ("db", "query_database"),
+    ] {
+        assert_eq!(first(&tools, query), Some(name), "{query}");
+    }
+}
+
+#[test]
+fn a_synonym_counts_less_than_the_word() {
+    let tools = [tool("remove_thing", "Something"), tool("delete_thing", "Something")];
+    for (query, name) in [("delete", "delete_thing"), ("remove", "remove_thing")] {
+        let hits = run(&tools, query, 5).hits;
+        assert_eq!(tools[hits[0].candidate as usize].name, name);
+        assert!(hits.len() == 2 && hits[1].score < hits[0].score && hits[1].coverage < hits[0].coverage);
+    }
+}
+
+#[test]
+fn requests_in_other_languages_find_english_tools() {
+    let tools = [
+        tool("send_email", "Sends an email"),
+        tool("delete_file", "Deletes a file"),
+        tool("get_weather", "Weather of a city"),
+        tool("create_invoice", "Creates an invoice"),
+        tool("play_chess", "Makes a move"),
+    ];
+    for query in
+        ["envía un correo", "E-Mail senden", "发送邮件", "メールを送る", "이메일 보내기", "отправь письмо"]
+    {
+        assert_eq!(first(&tools, query), Some("send_email"), "{query}");
+    }
+    for query in [
+        "eliminar archivos",
+        "Dateien löschen",
+        "supprimer un fichier",
+        "删除文件",
+        "удалить файлы",
+        "xóa tệp",
+    ] {
+        assert_eq!(first(&tools, query), Some("delete_file"), "{query}");
+    }
+    for query in ["Wie wird das Wetter?", "明日の天気", "오늘 날씨", "какая погода", "thời tiết"]
+    {
+        assert_eq!(first(&tools, query), Some("get_weather"), "{query}");
+    }
+}
+
+#[test]
+fn a_word_of_english_is_not_read_as_another_language() {
+    // `data` is a date in Portuguese.
+    let tools = [tool("current_date", "Tells the date"), tool("load_data", "Loads data")];
+    assert_eq!(find(&tools, "data"), ["load_data"]);
+}
+
+#[test]
+fn a_catalog_of_three_tools_knows_which_word_matters() {
+    // Each word stands in one tool, so this catalog alone cannot tell that `get` says less than `invoice`.
+    let tools = [tool("get_pasta", "Food"), tool("show_invoice", "Money"), tool("other", "Else")];
+    assert_eq!(first(&tools, "get invoice"), Some("show_invoice"));
+}
