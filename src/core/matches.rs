@@ -110,15 +110,21 @@ pub fn by_endpoint(ranked: &[(u32, f64)], words: &Outcome, min_score: Option<f64
     Found { matches, nearest }
 }
 
-/// The order in which the matches of several queries are warmed: best of each, second of each, and so on; sure enough
-/// ones only, each tool once.
+/// The order in which the matches of several queries are warmed: the best of each that may be warmed, the second of
+/// each, and so on; sure enough ones only, each tool once.
 pub fn warming_order(found: &[Found], may_warm: impl Fn(u32) -> bool) -> Vec<u32> {
-    let longest = found.iter().map(|found| found.matches.len()).max().unwrap_or(0);
+    let may_warm = &may_warm;
+    let warmable = |found: &Found| -> Vec<u32> {
+        let sure = found.matches.iter().filter(|scored| scored.confidence > Confidence::Low);
+        sure.map(|scored| scored.id).filter(|id| may_warm(*id)).collect()
+    };
+    let queries: Vec<Vec<u32>> = found.iter().map(warmable).collect();
+    let longest = queries.iter().map(Vec::len).max().unwrap_or(0);
     let mut order = Vec::new();
     for rank in 0..longest {
-        for scored in found.iter().filter_map(|found| found.matches.get(rank)) {
-            if scored.confidence > Confidence::Low && may_warm(scored.id) && !order.contains(&scored.id) {
-                order.push(scored.id);
+        for id in queries.iter().filter_map(|query| query.get(rank)) {
+            if !order.contains(id) {
+                order.push(*id);
             }
         }
     }
