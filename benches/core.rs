@@ -27,10 +27,6 @@ mod support {
     pub(crate) mod report;
 }
 
-/// The same allocator as the program's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The service's default limits of one tool.
 const LIMITS: EntryLimits = EntryLimits { bytes: 256 * 1024, depth: 64 };
 /// Matches of a search: the default of `search_default_limit`.

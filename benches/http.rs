@@ -26,10 +26,6 @@ mod support {
     pub(crate) mod report;
 }
 
-/// The same allocator as the program's, for the bare handler.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// How long each round of a load takes.
 const ROUND: Duration = Duration::from_millis(600);
 /// Connections of an assembly load.

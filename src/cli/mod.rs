@@ -12,7 +12,6 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -204,8 +203,6 @@ impl SettingArgs {
 /// Runs a future on a runtime of its own; 0 workers means one per processor.
 fn block_on(workers: usize, work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    // A thread that read a large upload holds on to the memory that it freed until it ends.
-    builder.thread_keep_alive(Duration::from_millis(500));
     if workers > 0 {
         builder.worker_threads(workers);
     }

@@ -4,7 +4,7 @@
 //! per (view, format, window). An answer joins its bytes with those of the warm tools; nothing is serialised anew but
 //! the small rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -503,8 +503,10 @@ fn compare(sent: &Sent, input: &AnswerInput<'_>, base_len: usize) -> CacheReport
         return CacheReport { stable_prefix_len: base_len, breaks: false, reason: CacheReason::First };
     };
     let stable = (0..sent.len()).take_while(|at| sent.entry(*at) == previous.entry(*at)).count();
-    let gone =
-        || (0..previous.len()).any(|at| !(0..sent.len()).any(|new| sent.entry(new) == previous.entry(at)));
+    let gone = || {
+        let kept: HashSet<&str> = (0..sent.len()).filter_map(|at| sent.entry(at)).collect();
+        (stable..previous.len()).filter_map(|at| previous.entry(at)).any(|entry| !kept.contains(entry))
+    };
     let reason = if sent.entries == previous.entries {
         CacheReason::None
     } else if sent.format != previous.format {

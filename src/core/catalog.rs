@@ -216,16 +216,20 @@ impl Catalog {
             || self.tools.iter().any(is_it)
     }
 
-    /// Every tool that a name from outside can mean: by stored, wire or uploaded name, the first kind that hits.
+    /// Every tool that a name from outside can mean: by wire, stored or uploaded name, the first kind that hits. Wire
+    /// names come first, because they are what a model saw.
     pub fn resolve(&self, name: &str) -> Vec<&Arc<CatalogTool>> {
-        if let Some(tool) = self.get(name) {
+        if let Some(tool) = self.get(name).filter(|tool| tool.wire_name() == name) {
             return vec![tool];
         }
         let by = |hit: &dyn Fn(&CatalogTool) -> bool| {
             self.tools.iter().filter(|tool| hit(tool)).collect::<Vec<_>>()
         };
         let wire = by(&|tool| tool.wire_name() == name);
-        if wire.is_empty() { by(&|tool| tool.tool.name() == name) } else { wire }
+        if !wire.is_empty() {
+            return wire;
+        }
+        self.get(name).map_or_else(|| by(&|tool| tool.tool.name() == name), |tool| vec![tool])
     }
 
     /// Approximate size in memory, in bytes.
@@ -278,21 +282,32 @@ fn assign_stored_names<'a>(keys: impl Iterator<Item = &'a ToolKey> + Clone) -> (
     (stored, warnings)
 }
 
-/// Wire names where they differ from the stored ones. Names that fit claim their own first.
+/// Wire names where they differ from the stored ones. Changed names claim theirs first: a tool that is called like
+/// another tool's wire name must not take it over, so it gets a suffix itself.
 fn assign_wire_names(stored: &[String]) -> Vec<Option<String>> {
-    let mut taken: HashSet<String> = stored.iter().filter(|name| names::fits(name)).cloned().collect();
-    stored
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut mapped: Vec<Option<String>> = stored
         .iter()
         .map(|name| {
             if names::fits(name) {
                 return None;
             }
-            let mapped = names::wire_name(name).into_owned();
-            let mapped = first_free(mapped, &taken, |_, n| names::with_suffix(&format!("{name}#{n}")));
-            taken.insert(mapped.clone());
-            Some(mapped)
+            let base = names::wire_name(name).into_owned();
+            let free = first_free(base, &taken, |_, n| names::with_suffix(&format!("{name}#{n}")));
+            taken.insert(free.clone());
+            Some(free)
         })
-        .collect()
+        .collect();
+    for (name, mapped) in stored.iter().zip(&mut mapped).filter(|(name, _)| names::fits(name)) {
+        if taken.insert(name.clone()) {
+            continue;
+        }
+        let free =
+            first_free(names::with_suffix(name), &taken, |_, n| names::with_suffix(&format!("{name}#{n}")));
+        taken.insert(free.clone());
+        *mapped = Some(free);
+    }
+    mapped
 }
 
 /// The base, or the first of its numbered forms (from 2) that is free.
@@ -302,6 +317,29 @@ fn first_free(base: String, taken: &HashSet<String>, numbered: impl Fn(&str, usi
     }
     // One of these is free: there is one more of them than there are taken names.
     (2..taken.len() + 3).map(|n| numbered(&base, n)).find(|name| !taken.contains(name)).unwrap_or(base)
+}
+
+/// Wire and uploaded names of a catalog, for looking up many names at once.
+struct NameIndex<'a> {
+    catalog: &'a Catalog,
+    wire: HashMap<&'a str, &'a Arc<CatalogTool>>,
+    uploaded: HashMap<&'a str, Vec<&'a Arc<CatalogTool>>>,
+}
+
+impl<'a> NameIndex<'a> {
+    fn new(catalog: &'a Catalog) -> Self {
+        let mut uploaded: HashMap<&str, Vec<&Arc<CatalogTool>>> = HashMap::new();
+        for tool in &catalog.tools {
+            uploaded.entry(tool.tool.name()).or_default().push(tool);
+        }
+        Self { catalog, wire: catalog.tools.iter().map(|tool| (tool.wire_name(), tool)).collect(), uploaded }
+    }
+
+    /// As [`Catalog::resolve`].
+    fn resolve(&self, name: &str) -> Vec<&'a Arc<CatalogTool>> {
+        let one = self.wire.get(name).copied().or_else(|| self.catalog.get(name));
+        one.map_or_else(|| self.uploaded.get(name).cloned().unwrap_or_default(), |tool| vec![tool])
+    }
 }
 
 /// What reading an upload gave.
@@ -441,9 +479,10 @@ pub fn patch(
 ) -> Result<Change, Ambiguous> {
     let mut tools: BTreeMap<ToolKey, Arc<Tool>> =
         current.tools.iter().map(|tool| (tool.tool.key(), Arc::clone(&tool.tool))).collect();
+    let names = NameIndex::new(current);
     let mut warnings = Vec::new();
     for (at, name) in remove.iter().enumerate() {
-        match current.resolve(name).as_slice() {
+        match names.resolve(name).as_slice() {
             [] => {
                 let detail = format!("`{name}` is not in the catalog; nothing was removed for it");
                 warnings.push(Warning::new("unknown_tool", detail).at(format!("/remove/{at}")));

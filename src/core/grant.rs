@@ -167,6 +167,10 @@ pub struct View {
     uploaded: HashMap<Box<str>, Vec<u32>>,
 }
 
+/// Warnings of one kind about `core` in one answer, and selectors that are looked at for them.
+const MAX_CORE_WARNINGS: usize = 20;
+const MAX_CHECKED_CORE: usize = 200;
+
 /// Stands for "not in the view" among candidate ids.
 pub const HIDDEN: u32 = u32::MAX;
 
@@ -186,13 +190,14 @@ impl View {
         if joined.is_empty() {
             warnings.push(Warning::new(
                 "empty_catalog",
-                "there are no tools: no catalog was written for this user and project",
+                "there are no tools: the catalogs of this request are empty",
             ));
         }
         let group_names: Vec<&str> = joined.iter().map(|(_, _, tool)| grouping.group_of(tool)).collect();
         let mut kept = vec![true; joined.len()];
         narrow(&mut kept, &joined, &group_names, &rules(policy, selections, &mut warnings), &mut warnings);
 
+        join_warnings.extend(core_not_found(policy, &joined, &group_names));
         let core = SelectorSet::new(&policy.core);
         let unavailable = SelectorSet::new(selections.iter().flat_map(|selection| &selection.unavailable));
         let wire_names = unique_wire_names(&joined, &policy.bridge_prefix);
@@ -239,23 +244,24 @@ impl View {
         join_warnings
             .retain(|warning| warning.tool.as_deref().is_none_or(|tool| view.by_stored(tool).is_some()));
         view.join_warnings = join_warnings;
+        if !view.tools.is_empty() && view.visible().next().is_none() {
+            view.warnings.push(Warning::new("empty_grant", "no tool is left after unavailable"));
+        }
         view.warn_of_ambiguous_core(policy);
         view
     }
 
     fn warn_of_ambiguous_core(&mut self, policy: &Policy) {
         let named = policy.core.iter().filter_map(|selector| match selector {
-            Selector::Name(name) => Some(name),
+            Selector::Name(name) => Some((name, self.select(name).len())),
             _ => None,
         });
-        for name in named {
-            let hits = self.uploaded.get(name.as_str()).map_or(0, Vec::len)
-                + usize::from(self.by_stored(name).is_some());
-            if hits > 1 {
-                let detail = format!("`{name}` in `core` means {hits} tools; all of them are core");
-                self.join_warnings.push(Warning::new("ambiguous_core", detail));
-            }
-        }
+        let several = named.filter(|(_, hits)| *hits > 1).take(MAX_CORE_WARNINGS).map(|(name, hits)| {
+            let detail = format!("`{name}` in `core` means {hits} tools; all of them are core");
+            Warning::new("ambiguous_core", detail)
+        });
+        let mut several: Vec<Warning> = several.collect();
+        self.join_warnings.append(&mut several);
     }
 
     pub fn get(&self, id: u32) -> Option<&ViewTool> {
@@ -280,7 +286,7 @@ impl View {
         self.tools.binary_search_by(|tool| tool.stored_name().cmp(name)).ok().map(|at| at as u32)
     }
 
-    /// What a stored, wire or uploaded name means; the bridge comes first.
+    /// What a wire, stored or uploaded name means, in this order; the bridge comes before all.
     pub fn resolve(&self, name: &str) -> Resolved<'_> {
         if let Some(base) = name.strip_prefix(self.bridge_prefix.as_str())
             && let Some(tool) = BridgeTool::ALL.into_iter().find(|tool| tool.base_name() == base)
@@ -292,7 +298,7 @@ impl View {
 
     /// As [`Self::resolve`], for places where a bridge tool is never meant.
     pub fn resolve_tool(&self, name: &str) -> Resolved<'_> {
-        if let Some(id) = self.by_stored(name).or_else(|| self.mapped.get(name).copied()) {
+        if let Some(id) = self.mapped.get(name).copied().or_else(|| self.by_stored(name)) {
             return Resolved::Tool(id);
         }
         match self.uploaded.get(name).map(Vec::as_slice) {
@@ -302,21 +308,31 @@ impl View {
         }
     }
 
-    /// The tool of an identity, as warm sets store it.
-    pub fn by_key(&self, key: &ToolKey) -> Option<u32> {
+    /// Every tool that a name selects: by its stored, wire or uploaded name, all that match.
+    pub fn select(&self, name: &str) -> Vec<u32> {
+        let one = self.mapped.get(name).copied().or_else(|| self.by_stored(name));
+        let uploaded = self.uploaded.get(name).into_iter().flatten().copied();
+        one.into_iter().chain(uploaded).collect()
+    }
+
+    /// The tools of an identity, as warm sets store it: one, or two where user and project have it under different
+    /// stored names.
+    pub fn by_key(&self, key: &ToolKey) -> Vec<u32> {
         let is_it = |id: &u32| {
             self.get(*id).is_some_and(|tool| {
                 tool.tool.tool.group() == &*key.group && tool.tool.tool.name() == &*key.name
             })
         };
-        let stored = self.by_stored(&key.name).filter(is_it);
-        stored.or_else(|| self.uploaded.get(&key.name)?.iter().copied().find(is_it))
+        let stored = self.by_stored(&key.name).into_iter();
+        stored.chain(self.uploaded.get(&key.name).into_iter().flatten().copied()).filter(is_it).collect()
     }
 
     /// Approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let maps = 64 * (self.mapped.len() + self.uploaded.len());
-        self.tools.len() * size_of::<ViewTool>()
+        let warnings = 256 * (self.warnings.len() + self.join_warnings.len());
+        warnings
+            + self.tools.len() * size_of::<ViewTool>()
             + self.candidates.iter().map(|part| part.len() * 4).sum::<usize>()
             + maps
     }
@@ -360,13 +376,24 @@ fn join<'a>(
     joined
 }
 
-/// Wire names of joined tools that must differ from the catalog's own, because the bridge or an earlier tool has it.
+/// Wire names of joined tools that must differ from the catalog's own, because the bridge or another tool has it.
+///
+/// Names that were changed already, and those of tools that are called like the bridge, claim theirs first: a tool that
+/// is called like another one's wire name must not take it over.
 fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str) -> Vec<Option<String>> {
-    let mut taken: HashSet<Cow<'_, str>> =
-        BridgeTool::ALL.iter().map(|tool| Cow::Owned(tool.name(bridge_prefix))).collect();
-    // Names that stand unchanged claim their place before names that were changed.
+    let bridge: Vec<String> = BridgeTool::ALL.iter().map(|tool| tool.name(bridge_prefix)).collect();
+    let mut taken: HashSet<Cow<'_, str>> = bridge.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+    let place = |at: &usize| {
+        let tool = joined[*at].2;
+        let changed = tool.wire_name() != &*tool.stored_name;
+        match (changed, bridge.iter().any(|name| name == tool.wire_name())) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        }
+    };
     let mut order: Vec<usize> = (0..joined.len()).collect();
-    order.sort_by_key(|at| joined[*at].2.wire_name() != &*joined[*at].2.stored_name);
+    order.sort_by_key(place);
     let mut renamed = vec![None; joined.len()];
     for at in order {
         let tool = joined[at].2;
@@ -380,6 +407,18 @@ fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str) -> Vec<Option<S
         renamed[at] = numbered.into_iter().find(|name| taken.insert(Cow::Owned(name.clone())));
     }
     renamed
+}
+
+/// Entries of `core` that mean no tool of the catalogs, as after a misspelling.
+fn core_not_found(policy: &Policy, joined: &[Joined<'_>], groups: &[&str]) -> Vec<Warning> {
+    let missing = policy.core.iter().take(MAX_CHECKED_CORE).filter(|selector| {
+        let set = SelectorSet::new([*selector]);
+        !joined.iter().zip(groups).any(|((_, _, tool), group)| set.hits(tool, group))
+    });
+    let warning = |selector: &Selector| {
+        Warning::new("core_not_found", format!("`{selector}` in `core` means no tool of these catalogs"))
+    };
+    if joined.is_empty() { Vec::new() } else { missing.take(MAX_CORE_WARNINGS).map(warning).collect() }
 }
 
 /// One restriction of the grant.
@@ -718,8 +757,8 @@ mod tests {
     fn identities_lead_back_to_tools() {
         let view = view(&six(), json!({}), &[]);
         for (id, tool) in view.visible() {
-            assert_eq!(view.by_key(&tool.tool.tool.key()), Some(id));
+            assert_eq!(view.by_key(&tool.tool.tool.key()), [id]);
         }
-        assert_eq!(view.by_key(&ToolKey::new("git", "mail_send")), None);
+        assert!(view.by_key(&ToolKey::new("git", "mail_send")).is_empty());
     }
 }

@@ -207,9 +207,9 @@ fn shrink(renderings: &mut [Rendering<'_>], allowed: usize) -> bool {
     // Lines go now, the smallest groups first.
     let mut order: Vec<usize> = (0..renderings.len()).filter(|at| !renderings[*at].dropped).collect();
     order.sort_by_key(|at| (renderings[*at].group.tools.len(), *at));
-    for at in order {
-        let rest = renderings.iter().filter(|rendering| rendering.dropped).count();
-        if total + more_tokens(rest) <= allowed {
+    let already = renderings.len() - order.len();
+    for (dropped, at) in (already..).zip(order) {
+        if total + more_tokens(dropped) <= allowed {
             return true;
         }
         renderings[at].dropped = true;

@@ -14,21 +14,22 @@ pub fn last_called_names(messages: &[Box<RawValue>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for message in messages.iter().rev() {
         let Ok(message) = serde_json::from_str::<Value>(message.get()) else { continue };
-        let called = called_names(&message);
-        let is_item = message.get("type").and_then(Value::as_str) == Some("function_call");
+        let mut called = called_names(&message);
         if called.is_empty() {
-            // Outputs of calls stand between the call items of one turn.
-            if names.is_empty() || message.get("type").and_then(Value::as_str) == Some("function_call_output")
-            {
+            // Results stand behind the calls of a turn; once calls were seen, anything else is before their turn.
+            if names.is_empty() {
                 continue;
             }
             break;
         }
+        called.reverse();
         names.extend(called);
-        if !is_item {
+        // Only call items stand alone; every other message holds all calls of its turn.
+        if message.get("type").and_then(Value::as_str) != Some("function_call") {
             break;
         }
     }
+    names.reverse();
     names
 }
 
@@ -74,15 +75,20 @@ mod tests {
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "name"}]}
         ]);
         let responses = json!([
+            {"type": "function_call", "name": "old", "arguments": "{}", "call_id": "0"},
+            {"type": "function_call_output", "call_id": "0", "output": "x"},
             {"type": "function_call", "name": "a", "arguments": "{}", "call_id": "1"},
-            {"type": "function_call_output", "call_id": "1", "output": "x"}
+            {"type": "function_call", "name": "b", "arguments": "{}", "call_id": "2"},
+            {"type": "function_call_output", "call_id": "1", "output": "x"},
+            {"type": "function_call_output", "call_id": "2", "output": "x"}
         ]);
         let gemini = json!([{"role": "model", "parts": [{"functionCall": {"name": "a", "args": {}}}]}]);
         let names = |messages: &Value| {
             last_called_names(&serde_json::from_str::<Vec<_>>(&messages.to_string()).unwrap())
         };
         assert_eq!(names(&openai), ["a", "b"]);
-        for messages in [&anthropic, &responses, &gemini] {
+        assert_eq!(names(&responses), ["a", "b"]);
+        for messages in [&anthropic, &gemini] {
             assert_eq!(names(messages), ["a"], "{messages}");
         }
         assert!(names(&json!(["plain text", {"role": "user", "content": "hi", "name": "bob"}])).is_empty());

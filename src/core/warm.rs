@@ -10,7 +10,7 @@ use super::tool::ToolKey;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarmTool {
     pub key: ToolKey,
-    /// Place in the array: ascending, never given twice in a session.
+    /// Place in the array: ascending.
     pub first_seq: i64,
     /// Unix milliseconds; strictly ascending inside a session, so that the order of uses is never a tie.
     pub last_used_ms: i64,
@@ -217,23 +217,36 @@ impl WarmSet {
         }
         let mut change = WarmChange::default();
         for key in keys {
-            let now_ms = self.tick(now_ms);
-            let first_seq = self.next_seq();
-            if let Some(tool) = self.tools.iter_mut().find(|tool| tool.key == *key) {
-                tool.pinned = true;
-                change.updated.push(key.clone());
-            } else {
-                self.tools.push(WarmTool {
-                    key: key.clone(),
-                    first_seq,
-                    last_used_ms: now_ms,
-                    pinned: true,
-                    pending: false,
-                });
-                change.added.push(key.clone());
+            let (now_ms, first_seq) = (self.tick(now_ms), self.next_seq());
+            match self.tools.iter().position(|tool| tool.key == *key) {
+                Some(at) if self.tools[at].pending => {
+                    // A pin brings a waiting tool into the array at once, behind all that are in it.
+                    let tool = self.tools.remove(at);
+                    self.tools.push(WarmTool { pinned: true, pending: false, first_seq, ..tool });
+                    change.updated.push(key.clone());
+                }
+                Some(at) if self.tools[at].pinned => {}
+                Some(at) => {
+                    self.tools[at].pinned = true;
+                    change.updated.push(key.clone());
+                }
+                None => {
+                    let key = key.clone();
+                    change.added.push(key.clone());
+                    self.tools.push(WarmTool {
+                        key,
+                        first_seq,
+                        last_used_ms: now_ms,
+                        pinned: true,
+                        pending: false,
+                    });
+                }
             }
         }
-        self.evict(limits.max, &[], |_| true, &mut change);
+        // As in `warm`: under `epoch` the array keeps its tools until the epoch, which brings the set within bounds.
+        if limits.policy != WarmPolicy::Epoch {
+            self.evict(limits.max, &[], |_| true, &mut change);
+        }
         Ok(change)
     }
 

@@ -164,12 +164,10 @@ fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<W
         }
     }
     for name in request.used.iter().chain(&called) {
-        let ids: &[u32] = match context.view().resolve(name) {
-            Resolved::Tool(id) => &[id],
-            Resolved::Ambiguous(ids) => ids,
-            Resolved::Bridge(_) | Resolved::Unknown => &[],
-        };
-        keys.extend(ids.iter().filter_map(|id| context.view().get(*id)).map(|tool| tool.tool.tool.key()));
+        let tools = context.view().select(name);
+        keys.extend(
+            tools.into_iter().filter_map(|id| context.view().get(id)).map(|tool| tool.tool.tool.key()),
+        );
     }
     keys
 }
@@ -192,7 +190,11 @@ impl SessionAssembly<'_> {
         warnings: Vec<Warning>,
     ) -> (Update, Answer) {
         let catalogs = &self.context.entry.catalogs;
-        let purged = warm.purge(|key| catalogs.parts().any(|catalog| catalog.has(key)));
+        let view = self.context.view();
+        // Denied tools are outside the view and stay all the same.
+        let exists =
+            |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
+        let purged = warm.purge(exists);
         let touched = warm.touch(&self.used, now);
         let settled = warm.settle(warm_limits(self.context.policy()), self.request.epoch);
         let shown = shown_warm(self.context, self.plan, warm);
@@ -263,6 +265,6 @@ fn shown_warm(context: &Context, plan: &Plan, warm: &WarmSet) -> Vec<u32> {
     }
     let view = context.view();
     let waiting = |tool: &&crate::core::warm::WarmTool| !tool.pending;
-    let ids = warm.tools().iter().filter(waiting).filter_map(|tool| view.by_key(&tool.key));
+    let ids = warm.tools().iter().filter(waiting).flat_map(|tool| view.by_key(&tool.key));
     ids.filter(|id| view.get(*id).is_some_and(|tool| !tool.core && !tool.unavailable)).collect()
 }

@@ -160,9 +160,9 @@ impl Toolrack {
                 dispatch.group = Some(tool.tool.tool.group().to_owned());
                 dispatch.uploaded_name = Some(tool.tool.tool.name().to_owned());
             }
-            let (warmed, evicted) = self.warm_called(context, &[id], Deed::Call).await?;
-            answer.warmed.extend(warmed);
-            answer.evicted.extend(evicted);
+            let warming = self.warm(context, &[id], Deed::Call).await?;
+            answer.warmed.extend(warming.warmed);
+            answer.evicted.extend(warming.evicted);
         }
         Ok(Handled::Dispatch(vec![dispatch]))
     }
@@ -279,9 +279,9 @@ impl Toolrack {
         not_found.extend(
             left_out.iter().map(|name| json!({"name": shown(name), "code": "too_many", "most": most})),
         );
-        let (warmed, evicted) = self.warm_called(context, &described.ids, Deed::Describe).await?;
-        answer.warmed.extend(warmed);
-        answer.evicted.extend(evicted);
+        let warming = self.warm(context, &described.ids, Deed::Describe).await?;
+        answer.warmed.extend(warming.warmed);
+        answer.evicted.extend(warming.evicted);
         let is_error = tools.is_empty();
         #[derive(Serialize)]
         struct Described {
@@ -310,9 +310,9 @@ impl Toolrack {
         let call_id = if call_id.is_empty() { "call" } else { call_id };
         let resolved = self.resolve_calls(context, calls, call_id).await;
         count_unknown(&resolved, "bridge");
-        let (warmed, evicted) = self.warm_called(context, &resolved.called, Deed::Call).await?;
-        answer.warmed.extend(warmed);
-        answer.evicted.extend(evicted);
+        let warming = self.warm(context, &resolved.called, Deed::Call).await?;
+        answer.warmed.extend(warming.warmed);
+        answer.evicted.extend(warming.evicted);
         if resolved.results.iter().all(Result::is_ok) {
             return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
         }

@@ -1,4 +1,5 @@
-//! Derived things in memory, each keyed by the content that it was made from, bounded by bytes.
+//! Derived things in memory, each keyed by the content that it was made from, bounded by bytes (heads and merged
+//! configs, which are small, by their number).
 //!
 //! Nothing here is invalidated by hand: a write makes new content and so new keys; what nobody asks for goes.
 
@@ -12,7 +13,7 @@ use moka::future::Cache;
 
 use super::assemble::PlanEntry;
 use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
-use super::scopes::CachedHead;
+use super::heads::CachedHead;
 use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
@@ -24,7 +25,7 @@ use crate::core::warning::Warning;
 /// How much memory the caches may take.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
-    /// Catalogs and their search indexes, in bytes.
+    /// Catalogs with what is rendered of them, and their search indexes, in bytes.
     pub catalogs_bytes: u64,
     /// Views and assembled arrays, in bytes.
     pub views_bytes: u64,
@@ -66,6 +67,7 @@ pub(super) struct Caches {
     /// By tool digest.
     pub validators: Cache<Digest, Arc<Validator>>,
     next_view: AtomicU64,
+    next_ticket: AtomicU64,
 }
 
 impl fmt::Debug for Caches {
@@ -102,19 +104,25 @@ impl Caches {
         Self {
             heads: counted(20_000),
             merged: counted(10_000),
-            catalogs: weighed(limits.catalogs_bytes / 2, |catalog: &Arc<Catalog>| catalog.bytes()),
+            catalogs: weighed(limits.catalogs_bytes / 2, |catalog: &Arc<Catalog>| 2 * catalog.bytes()),
             indexes: weighed(limits.catalogs_bytes / 2, |index: &Arc<Index>| index.bytes()),
             uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
             views: weighed(limits.views_bytes / 2, |entry: &Arc<ViewEntry>| entry.bytes()),
             plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),
-            validators: counted(20_000),
+            validators: weighed(limits.views_bytes / 2, |validator: &Arc<Validator>| validator.bytes()),
             next_view: AtomicU64::new(1),
+            next_ticket: AtomicU64::new(1),
         }
     }
 
     /// A number that no other view of this process has.
     pub(super) fn next_view_id(&self) -> u64 {
         self.next_view.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that is larger than all that were given out before.
+    pub(super) fn next_ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::SeqCst)
     }
 
     /// What the caches hold now.
@@ -126,7 +134,7 @@ impl Caches {
             weighed("uploads", self.uploads.entry_count(), self.uploads.weighted_size()),
             weighed("views", self.views.entry_count(), self.views.weighted_size()),
             weighed("plans", self.plans.entry_count(), self.plans.weighted_size()),
-            weighed("validators", self.validators.entry_count(), 0),
+            weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),
         ]
     }
 }

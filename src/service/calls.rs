@@ -137,11 +137,11 @@ impl Toolrack {
             Err(fault) => Resolved { results: vec![Err(CallError::boxed(fault))], called: Vec::new() },
         };
         count_unknown(&resolved, "call");
-        let (warmed, evicted) = self.warm_called(&context, &resolved.called, Deed::Call).await?;
+        let warming = self.warm(&context, &resolved.called, Deed::Call).await?;
         Ok(CallAnswer {
             results: resolved.results.into_iter().map(CallResult::from).collect(),
-            warmed,
-            evicted,
+            warmed: warming.warmed,
+            evicted: warming.evicted,
             warnings: context.warnings(),
         })
     }

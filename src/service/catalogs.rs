@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::caches::InlineUpload;
-use super::scopes::Head;
-use super::{Error, Kind, Toolrack, blocking, now_ms, uncancelled};
+use super::heads::Head;
+use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
 use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
 use crate::core::format::ingest::EntryLimits;
@@ -19,9 +19,6 @@ use crate::core::tool::Tool;
 use crate::core::warning::{FieldError, Warning};
 use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, ToolRow};
 use crate::telemetry;
-
-/// How often a write without a precondition starts again when another one came first.
-const WRITE_TRIES: usize = 5;
 
 /// Names with their number.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,23 +71,42 @@ enum Edit {
 impl Toolrack {
     /// A scope's stored catalog, from memory where it is there.
     pub(super) async fn stored_catalog(&self, scope: &Scope, head: &Head) -> Result<Arc<Catalog>, Error> {
-        let content_id = &head.row.catalog_version;
-        if content_id.is_empty() {
-            return Ok(Arc::new(Catalog::default()));
+        let mut content_id = Arc::clone(&head.content_id);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.load_catalog(&content_id, || CatalogOwner::Scope(scope.clone())).await {
+                // Written since the head was read.
+                Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {
+                    content_id = Arc::clone(&self.fresh_head(scope).await?.content_id);
+                }
+                other => return other,
+            }
         }
-        self.load_catalog(content_id.as_str().into(), CatalogOwner::Scope(scope.clone())).await
     }
 
-    async fn load_catalog(&self, content_id: Arc<str>, owner: CatalogOwner) -> Result<Arc<Catalog>, Error> {
-        if let Some(catalog) = self.0.caches.catalogs.get(&content_id).await {
+    /// The catalog of a content id, which its owner may have replaced in the meantime: then it is a conflict, since
+    /// what is remembered under a content id must be that content for everybody.
+    async fn load_catalog(
+        &self,
+        content_id: &Arc<str>,
+        owner: impl FnOnce() -> CatalogOwner,
+    ) -> Result<Arc<Catalog>, Error> {
+        if content_id.is_empty() {
+            return Ok(Arc::clone(&self.0.nothing.catalog));
+        }
+        if let Some(catalog) = self.0.caches.catalogs.get(content_id).await {
             return Ok(catalog);
         }
-        let store = Arc::clone(&self.0.store);
+        let (store, owner, wanted) = (Arc::clone(&self.0.store), owner(), Arc::clone(content_id));
         let load = async move {
             let rows = store.catalog(&owner).await?;
+            if rows.version != *wanted {
+                return Err(Error::new(Kind::Conflict, "the catalog was replaced while it was read"));
+            }
             blocking(move || read_rows(rows)).await?.map(Arc::new)
         };
-        Ok(self.0.caches.catalogs.try_get_with(content_id, load).await?)
+        Ok(self.0.caches.catalogs.try_get_with(Arc::clone(content_id), load).await?)
     }
 
     /// The search index of a catalog.
@@ -136,6 +152,10 @@ impl Toolrack {
         dry_run: bool,
     ) -> Result<CatalogWritten, Error> {
         let wanted = upsert.len();
+        if remove.len() > self.0.limits.tools_per_catalog {
+            let detail = format!("{} names are more than a catalog has tools", remove.len());
+            return Err(Error::invalid("/remove", "too_many", detail));
+        }
         let upload = self.read_tools(upsert, "/upsert").await?;
         if wanted > 0 && upload.tools.is_empty() && remove.is_empty() {
             return Err(Error::with_errors(
@@ -215,7 +235,10 @@ impl Toolrack {
 
     /// Deletes a catalog; deleting nothing is fine.
     pub async fn delete_catalog(&self, scope: &Scope, expected: Option<&str>) -> Result<(), Error> {
+        let _guard = self.0.scope_writes.guard(scope).await;
+        let mut tries = 0;
         loop {
+            tries += 1;
             let head = self.fresh_head(scope).await?;
             check_version(&head, expected)?;
             let expected_version = head.row.catalog_version.clone();
@@ -230,8 +253,10 @@ impl Toolrack {
                 now_ms: now_ms(),
             };
             match self.write_catalog(scope, Arc::default(), write).await {
-                Err(error) if error.kind() == Kind::Conflict && expected.is_none() => {}
-                Err(error) if error.kind() == Kind::Conflict => return Err(version_mismatch()),
+                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
+                    return Err(version_mismatch());
+                }
+                Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 other => return other,
             }
         }
@@ -294,20 +319,21 @@ impl Toolrack {
 
     async fn keep_inline(&self, user: &Id, upload: &Arc<InlineUpload>) -> Result<(), Error> {
         let key = InlineKey { user: user.clone(), reference: upload.reference.clone() };
-        if self.0.sessions.touch_inline(&key, now_ms()) {
+        if self.0.inline_refs.touch(&key, now_ms()).is_some() {
             return Ok(());
         }
         let (service, upload) = (self.clone(), Arc::clone(upload));
         uncancelled(async move {
+            let content_id = upload.catalog.content_id();
             let write = InlineWrite {
                 key: key.clone(),
-                version: upload.catalog.content_id().to_string(),
+                version: content_id.to_string(),
                 tools: upload.catalog.tools().iter().map(|tool| tool_row(tool)).collect(),
                 now_ms: now_ms(),
             };
             service.0.store.write_inline(write).await?;
-            service.0.caches.catalogs.insert(upload.catalog.content_id(), Arc::clone(&upload.catalog)).await;
-            service.0.sessions.know_inline(key, upload.catalog.content_id(), now_ms());
+            service.0.caches.catalogs.insert(Arc::clone(&content_id), Arc::clone(&upload.catalog)).await;
+            service.0.inline_refs.remember(key, content_id, now_ms());
             Ok(())
         })
         .await
@@ -315,32 +341,36 @@ impl Toolrack {
 
     /// The inline catalog of a reference of this user.
     pub(super) async fn inline_catalog(&self, user: &Id, reference: &str) -> Result<Arc<Catalog>, Error> {
-        let unknown = || {
-            let detail =
-                "this `tools_ref` is unknown, expired or another user's; send the tools with an assembly";
-            Error::with_errors(
-                Kind::UnknownToolsRef,
-                vec![FieldError::new("/tools_ref", "unknown_tools_ref", detail)],
-            )
-        };
         if Digest::from_hex(reference).is_none() {
-            return Err(unknown());
+            return Err(unknown_reference());
         }
         let key = InlineKey { user: user.clone(), reference: reference.to_owned() };
-        let content_id = match self.0.sessions.known_inline(&key, now_ms()) {
+        let content_id = match self.0.inline_refs.touch(&key, now_ms()) {
             Some(content_id) => content_id,
             None => {
-                let content_id = self.0.store.inline_catalog(&key).await?.ok_or_else(unknown)?;
+                let content_id = self.0.store.inline_catalog(&key).await?.ok_or_else(unknown_reference)?;
                 let content_id: Arc<str> = content_id.into();
-                self.0.sessions.know_inline(key.clone(), Arc::clone(&content_id), now_ms());
+                self.0.inline_refs.remember(key.clone(), Arc::clone(&content_id), now_ms());
                 content_id
             }
         };
-        if content_id.is_empty() {
-            return Ok(Arc::default());
+        match self.load_catalog(&content_id, || CatalogOwner::Inline(key.clone())).await {
+            // It expired between the two looks at the store.
+            Err(error) if error.kind() == Kind::Conflict => {
+                self.0.inline_refs.forget(&key);
+                Err(unknown_reference())
+            }
+            other => other,
         }
-        self.load_catalog(content_id, CatalogOwner::Inline(key)).await
     }
+}
+
+fn unknown_reference() -> Error {
+    let detail = "this `tools_ref` is unknown, expired or another user's; send the tools with an assembly";
+    Error::with_errors(
+        Kind::UnknownToolsRef,
+        vec![FieldError::new("/tools_ref", "unknown_tools_ref", detail)],
+    )
 }
 
 /// Several tools for one name.
@@ -445,7 +475,7 @@ fn tool_row(tool: &CatalogTool) -> ToolRow {
 
 /// A catalog from its rows. Counts that another version of the program stored are made again.
 fn read_rows(rows: CatalogRows) -> Result<Catalog, Error> {
-    let incoming: Result<Vec<Incoming>, serde_json::Error> = rows
+    let incoming: Result<Vec<Incoming>, Error> = rows
         .tools
         .into_iter()
         .map(|row| {
@@ -454,12 +484,14 @@ fn read_rows(rows: CatalogRows) -> Result<Catalog, Error> {
                 Some(digest) => Tool::from_stored(row.body, digest),
                 None => Tool::from_body(row.body),
             };
-            tool.map(|tool| Incoming { tool: Arc::new(tool), counts })
+            // The reader's own message would repeat the tool's text.
+            let unreadable = |error: serde_json::Error| {
+                Error::internal(format!("a stored tool cannot be read: {:?}", error.classify()))
+            };
+            Ok(Incoming { tool: Arc::new(tool.map_err(unreadable)?), counts })
         })
         .collect();
-    let incoming =
-        incoming.map_err(|error| Error::internal(format!("a stored tool cannot be read: {error}")))?;
-    Ok(Catalog::build(incoming, &Catalog::default()).0)
+    Ok(Catalog::build(incoming?, &Catalog::default()).0)
 }
 
 fn build_index(catalog: &Catalog) -> Index {

@@ -1,16 +1,16 @@
 //! What a request sees: config, catalogs and grant, resolved once and shared by all who ask for the same.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::assemble::PlanEntry;
-use super::scopes::Head;
+use super::heads::Head;
 use super::sessions::Session;
 use super::{Error, Kind, Toolrack, blocking};
 use crate::core::assemble::Plan;
-use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::format::{Format, FormatFault};
-use crate::core::grant::{Catalogs, HIDDEN, Resolved, Selection, View};
+use crate::core::grant::{Catalogs, Selection, View};
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::lexical::{Document, Index};
 use crate::core::policy::{self, Policy};
@@ -92,7 +92,8 @@ pub(super) struct ViewKey {
     contents: (Arc<str>, Arc<str>),
     inline: bool,
     config: MergedKey,
-    selections: Vec<Selection>,
+    /// Of the selections' text, which may be long.
+    selections: Digest,
 }
 
 /// A view with what was made from it.
@@ -101,51 +102,50 @@ pub(super) struct ViewEntry {
     pub id: u64,
     pub view: View,
     pub catalogs: Catalogs,
-    aliases: OnceLock<Option<AliasIndex>>,
-}
-
-/// The config's aliases as a search index of their own, so that the catalog's index stays shared.
-#[derive(Debug)]
-pub(super) struct AliasIndex {
-    pub index: Index,
-    pub candidates: Vec<u32>,
+    pub aliases: Aliases,
 }
 
 impl ViewEntry {
     pub(super) fn bytes(&self) -> usize {
-        self.view.bytes()
-            + self.aliases.get().and_then(Option::as_ref).map_or(0, |aliases| aliases.index.bytes())
-    }
-
-    pub(super) fn aliases(&self, policy: &Policy) -> Option<&AliasIndex> {
-        self.aliases.get_or_init(|| AliasIndex::build(&self.view, policy)).as_ref()
+        self.view.bytes() + self.aliases.bytes()
     }
 }
 
-impl AliasIndex {
-    fn build(view: &View, policy: &Policy) -> Option<Self> {
-        let mut candidates = Vec::new();
-        let mut phrases: Vec<&[String]> = Vec::new();
+/// The config's aliases as a search index of their own, so that the catalog's index stays shared.
+#[derive(Debug, Default)]
+pub(super) struct Aliases {
+    pub index: Index,
+    /// The tool of each document of the index.
+    pub candidates: Vec<u32>,
+    /// By tool.
+    phrases: HashMap<u32, Vec<String>>,
+}
+
+impl Aliases {
+    fn build(view: &View, policy: &Policy) -> Self {
+        let mut phrases: HashMap<u32, Vec<String>> = HashMap::new();
         for (name, aliases) in &policy.aliases {
-            let ids: &[u32] = match view.resolve_tool(name) {
-                Resolved::Tool(id) => &[id],
-                Resolved::Ambiguous(ids) => ids,
-                Resolved::Bridge(_) | Resolved::Unknown => &[],
-            };
-            for id in ids {
-                let unavailable = view.get(*id).is_none_or(|tool| tool.unavailable);
-                candidates.push(if unavailable { HIDDEN } else { *id });
-                phrases.push(aliases);
+            let visible = |id: &u32| view.get(*id).is_some_and(|tool| !tool.unavailable);
+            for id in view.select(name).into_iter().filter(visible) {
+                phrases.entry(id).or_default().extend(aliases.iter().cloned());
             }
         }
-        let documents = phrases.iter().map(|aliases| Document {
-            group: "",
-            name: "",
-            description: "",
-            parameters: "",
-            aliases,
-        });
-        (!candidates.is_empty()).then(|| Self { index: Index::build(documents), candidates })
+        let mut candidates: Vec<u32> = phrases.keys().copied().collect();
+        candidates.sort_unstable();
+        let texts = candidates.iter().filter_map(|id| phrases.get(id));
+        let documents =
+            texts.map(|aliases| Document { group: "", name: "", description: "", parameters: "", aliases });
+        Self { index: Index::build(documents), candidates, phrases }
+    }
+
+    /// What people call a tool, by the config.
+    pub(super) fn of(&self, id: u32) -> &[String] {
+        self.phrases.get(&id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn bytes(&self) -> usize {
+        let texts: usize = self.phrases.values().flatten().map(|phrase| phrase.len() + 24).sum();
+        self.index.bytes() + texts + 64 * self.candidates.len()
     }
 }
 
@@ -229,7 +229,7 @@ impl Toolrack {
         let user = self.stored_catalog(&Scope::User(caller.user.clone()), &heads.user).await?;
         let project = match caller.project.clone() {
             Some(project) => self.stored_catalog(&Scope::Project(project), &heads.project).await?,
-            None => Arc::new(Catalog::default()),
+            None => Arc::clone(&self.0.nothing.catalog),
         };
         Ok(Catalogs::Stored { user, project })
     }
@@ -247,18 +247,17 @@ impl Toolrack {
             (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
         };
         let inline = matches!(catalogs, Catalogs::Inline(_));
-        let key = ViewKey { contents, inline, config, selections };
+        let text = serde_json::to_string(&selections).map_err(Error::internal)?;
+        let key = ViewKey { contents, inline, config, selections: Digest::of(text.as_bytes()) };
         if let Some(entry) = self.0.caches.views.get(&key).await {
             return Ok(entry);
         }
         let (merged, id) = (Arc::clone(merged), self.0.caches.next_view_id());
-        let selections = key.selections.clone();
         let build = async move {
-            let build = move || ViewEntry {
-                id,
-                view: View::build(&catalogs, &merged.policy, &merged.user_core, &selections),
-                catalogs,
-                aliases: OnceLock::new(),
+            let build = move || {
+                let view = View::build(&catalogs, &merged.policy, &merged.user_core, &selections);
+                let aliases = Aliases::build(&view, &merged.policy);
+                ViewEntry { id, view, catalogs, aliases }
             };
             blocking(build).await.map(Arc::new)
         };

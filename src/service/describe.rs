@@ -12,7 +12,6 @@ use super::{Error, Toolrack};
 use crate::core::calls::{name_candidates, suggest};
 use crate::core::format::render_whole;
 use crate::core::grant::{Resolved, View, ViewTool};
-use crate::core::policy::WarmPolicy;
 use crate::core::text::{clip, one_line};
 use crate::core::warning::Warning;
 
@@ -151,13 +150,13 @@ impl Toolrack {
             code,
             suggestions: stored(ids),
         });
-        let warming = self.warm_called(&context, &described.ids, Deed::Describe).await?;
+        let warming = self.warm(&context, &described.ids, Deed::Describe).await?;
         Ok(DescribeAnswer {
             tools,
             name_map,
             not_found: not_found.collect(),
-            warmed: warming.0,
-            evicted: warming.1,
+            warmed: warming.warmed,
+            evicted: warming.evicted,
             warnings: context.warnings(),
         })
     }
@@ -173,31 +172,5 @@ impl Toolrack {
             )),
             _ => Ok(()),
         }
-    }
-
-    /// Warms tools that were described or called: names of those that entered and left the array.
-    pub(super) async fn warm_called(
-        &self,
-        context: &Context,
-        ids: &[u32],
-        deed: Deed,
-    ) -> Result<(Vec<String>, Vec<String>), Error> {
-        let view = context.view();
-        let Some((key, _)) = &context.session else { return Ok(Default::default()) };
-        let plan = self.plan(context).await?;
-        let may_warm = |id: &u32| view.get(*id).is_some_and(|tool| !tool.core && !tool.unavailable);
-        let mut found: Vec<u32> = Vec::new();
-        for id in ids.iter().copied().filter(may_warm) {
-            if !found.contains(&id) {
-                found.push(id);
-            }
-        }
-        let warms = !plan.plan.sends_all() && context.policy().warm_policy != WarmPolicy::Off;
-        if found.is_empty() || !warms {
-            self.note_deed(context, deed).await;
-            return Ok(Default::default());
-        }
-        let warming = self.warm_tools(context, key, &found, deed).await?;
-        Ok((warming.warmed, warming.evicted))
     }
 }

@@ -12,18 +12,25 @@ mod catalogs;
 mod context;
 mod describe;
 mod error;
+mod heads;
+mod inline_refs;
 mod ranking;
 mod scopes;
 mod search;
+mod session;
+mod session_documents;
 mod sessions;
+mod stripes;
 mod upkeep;
+mod warming;
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::core::catalog::Catalog;
 use crate::rerank::{AddressPolicy, Reranker};
-use crate::store::{MasterKey, Store};
+use crate::store::{MasterKey, ScopeRow, Store};
 
 pub use assemble::{AssembleRequest, Assembled, InlineTools};
 pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
@@ -37,8 +44,9 @@ pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{
     Detail, GroupCount, QueryResult, SearchAnswer, SearchMode, SearchRequest, ToolMatch, ToolState,
 };
-pub use sessions::{
-    LedgerDocument, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
+pub use session::LedgerDocument;
+pub use session_documents::{
+    MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
     WarmDocument,
 };
 
@@ -91,7 +99,16 @@ struct Inner {
     caches: caches::Caches,
     sessions: sessions::Sessions,
     /// One writer per scope: conflicts come from other processes only.
-    scope_writes: sessions::Stripes,
+    scope_writes: stripes::Stripes,
+    inline_refs: inline_refs::InlineRefs,
+    /// What stands for a project that is not named.
+    nothing: Nothing,
+}
+
+/// An unwritten scope.
+struct Nothing {
+    head: Arc<heads::Head>,
+    catalog: Arc<Catalog>,
 }
 
 impl fmt::Debug for Toolrack {
@@ -105,7 +122,12 @@ impl Toolrack {
         Self(Arc::new(Inner {
             caches: caches::Caches::new(&parts.caches),
             sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
-            scope_writes: sessions::Stripes::default(),
+            scope_writes: stripes::Stripes::default(),
+            inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
+            nothing: Nothing {
+                head: Arc::new(heads::Head::new(ScopeRow::default())),
+                catalog: Arc::default(),
+            },
             store: parts.store,
             reranker: parts.reranker,
             addresses: parts.addresses,
@@ -122,6 +144,20 @@ impl Toolrack {
     pub async fn ready(&self) -> Result<(), Error> {
         Ok(self.0.store.health().await?)
     }
+}
+
+/// How often a write without a precondition starts again when another one came first.
+const WRITE_TRIES: usize = 5;
+
+/// Milliseconds since this process first asked; unlike [`now_ms`] it never goes back.
+fn uptime_ms() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The data of a mutex, also after a panic elsewhere: whatever is kept behind one is right after each single step.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The clock of the service: milliseconds since the Unix epoch.

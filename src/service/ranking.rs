@@ -69,7 +69,8 @@ impl Toolrack {
         }
         let mut parts: Vec<Part<'_>> =
             indexes.iter().map(|(index, candidates)| Part { index, candidates }).collect();
-        if let Some(aliases) = context.entry.aliases(context.policy()) {
+        let aliases = &context.entry.aliases;
+        if !aliases.candidates.is_empty() {
             parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
         }
         Ok(queries.iter().map(|query| search(&parts, view.tools.len(), query, limit)).collect())
@@ -129,8 +130,7 @@ fn candidates(context: &Context, words: &Outcome, most: usize) -> Vec<u32> {
 fn document(context: &Context, id: u32) -> String {
     let view = context.view();
     let Some(tool) = view.get(id) else { return String::new() };
-    let aliases = context.policy().aliases.get(tool.stored_name()).map(Vec::as_slice).unwrap_or_default();
-    endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), aliases)
+    endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), context.entry.aliases.of(id))
 }
 
 /// The best hits of a longer list; tools that the query names keep their place.

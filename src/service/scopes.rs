@@ -1,76 +1,22 @@
 //! Configs of users and projects: reading, writing, merging, and the secret that belongs to an endpoint.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{Error, Kind, Toolrack, now_ms, uncancelled};
-use crate::core::digest::Digest;
+use super::heads::{API_KEY, Head};
+use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
-use crate::core::policy::{self, ConfigDiff, Layer, SecretWrite, origin_of};
+use crate::core::policy::{self, ConfigDiff, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::check_url;
-use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, secret_aad};
-
-/// The one secret of a scope.
-const API_KEY: &str = "matcher.api_key";
-
-/// A cached row is looked at again after this time, so that a write of another process shows within a second.
-const FRESH_MS: i64 = 500;
+use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
 
 /// From this length on, the last four characters of a secret may be shown.
 const LAST4_FROM_CHARS: usize = 12;
-
-/// How often a write without a precondition starts again when another one came first.
-const WRITE_TRIES: usize = 5;
-
-/// A scope as it was read, parsed.
-#[derive(Debug)]
-pub(super) struct Head {
-    pub row: ScopeRow,
-    pub layer: Layer,
-    /// What could not be read of the stored document.
-    pub warnings: Vec<Warning>,
-    /// Of the stored document.
-    pub digest: Digest,
-}
-
-impl Head {
-    fn new(row: ScopeRow) -> Self {
-        let document: Value = serde_json::from_str(&row.config).unwrap_or(Value::Null);
-        let (layer, warnings) = policy::load(&document);
-        let digest = Digest::of(row.config.as_bytes());
-        Self { row, layer, warnings, digest }
-    }
-
-    /// The document to show: the secret as `{set, last4}`.
-    fn document(&self) -> Map<String, Value> {
-        let mut document = self.layer.to_json();
-        if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), self.secret()) {
-            let mut shown = json!({"set": true});
-            if let Some(last4) = &secret.last4 {
-                shown["last4"] = Value::from(last4.as_str());
-            }
-            matcher.insert("api_key".to_owned(), shown);
-        }
-        document
-    }
-
-    pub(super) fn secret(&self) -> Option<&SealedSecret> {
-        self.row.secrets.iter().find(|secret| secret.name == API_KEY).map(|secret| &secret.sealed)
-    }
-}
-
-/// A head with the time at which the store was last asked.
-#[derive(Debug)]
-pub(super) struct CachedHead {
-    pub(super) head: Arc<Head>,
-    checked_at: AtomicI64,
-}
 
 /// A config as it is stored.
 #[derive(Debug)]
@@ -126,41 +72,9 @@ enum Edit {
 }
 
 impl Toolrack {
-    /// The head of a scope, at most half a second old.
-    pub(super) async fn head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
-        let now = now_ms();
-        let cached = self.0.caches.heads.get(scope).await;
-        if let Some(cached) = &cached
-            && now - cached.checked_at.load(Ordering::Relaxed) < FRESH_MS
-        {
-            return Ok(Arc::clone(&cached.head));
-        }
-        let row = self.0.store.scope(scope).await?;
-        if let Some(cached) = cached
-            && cached.head.row == row
-        {
-            cached.checked_at.store(now, Ordering::Relaxed);
-            return Ok(Arc::clone(&cached.head));
-        }
-        Ok(self.keep_head(scope, row, now).await)
-    }
-
-    async fn keep_head(&self, scope: &Scope, row: ScopeRow, now: i64) -> Arc<Head> {
-        let head = Arc::new(Head::new(row));
-        let cached = CachedHead { head: Arc::clone(&head), checked_at: AtomicI64::new(now) };
-        self.0.caches.heads.insert(scope.clone(), Arc::new(cached)).await;
-        head
-    }
-
-    /// Reads a scope past the cache.
-    pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
-        let row = self.0.store.scope(scope).await?;
-        Ok(self.keep_head(scope, row, now_ms()).await)
-    }
-
     pub async fn config(&self, scope: &Scope) -> Result<ConfigDocument, Error> {
         let head = self.fresh_head(scope).await?;
-        Ok(ConfigDocument { document: head.document(), revision: head.row.config_revision })
+        Ok(ConfigDocument { document: shown(&head), revision: head.row.config_revision })
     }
 
     /// Replaces the document of a scope.
@@ -200,9 +114,9 @@ impl Toolrack {
             check_revision(&before, expected)?;
             let planned = self.plan_edit(scope, &before, &edit)?;
             if dry_run {
-                let mut head = Head::new(ScopeRow { config: planned.text, ..before.row.clone() });
-                head.row.secrets.retain(|_| !planned.clears_secret);
-                return Ok(written(&before, &head, planned.warnings, true));
+                let mut row = ScopeRow { config: planned.text, ..before.row.clone() };
+                planned.secrets.into_iter().for_each(|change| apply_secret(&mut row, change));
+                return Ok(written(&before, &Head::new(row), planned.warnings, true));
             }
             if planned.text == before.row.config
                 && planned.secrets.is_empty()
@@ -231,7 +145,7 @@ impl Toolrack {
         let (service, scope) = (self.clone(), scope.clone());
         uncancelled(async move {
             let row = service.0.store.write_config(&scope, write).await?;
-            Ok(service.keep_head(&scope, row, now_ms()).await)
+            Ok(service.written_head(&scope, row).await)
         })
         .await
     }
@@ -244,6 +158,10 @@ impl Toolrack {
         };
         let parsed = policy::parse(&document).map_err(refused)?;
         let mut warnings = parsed.warnings;
+        if matches!(edit, Edit::Patch(_)) {
+            // What could not be read of the stored document is not in the patched one either.
+            warnings.splice(0..0, before.warnings.iter().cloned());
+        }
         let endpoint = parsed.layer.matcher.as_ref().and_then(|matcher| matcher.endpoint.as_ref());
         if let Some(endpoint) = endpoint {
             check_url(endpoint.url(), &self.0.addresses)
@@ -263,14 +181,12 @@ impl Toolrack {
                 SecretAction::Clear
             }),
         };
-        let clears_secret = matches!(action, Some(SecretAction::Clear));
         Ok(PlannedEdit {
             text: Value::Object(parsed.layer.to_json()).to_string(),
             secrets: action
                 .map(|action| SecretChange { name: API_KEY.to_owned(), action })
                 .into_iter()
                 .collect(),
-            clears_secret,
             warnings,
         })
     }
@@ -302,6 +218,7 @@ impl Toolrack {
 
     /// Deletes a config with its secrets; deleting nothing is fine.
     pub async fn delete_config(&self, scope: &Scope, expected: Option<i64>) -> Result<(), Error> {
+        let _guard = self.0.scope_writes.guard(scope).await;
         let before = self.fresh_head(scope).await?;
         check_revision(&before, expected)?;
         let expected_raw_revision = expected.map(|_| before.row.raw_revision);
@@ -341,7 +258,7 @@ impl Toolrack {
             };
             if let (Some(Value::Object(shown)), Some(key)) = (
                 config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
-                head.document().get("matcher").and_then(|matcher| matcher.get("api_key")),
+                shown(&head).get("matcher").and_then(|matcher| matcher.get("api_key")),
             ) {
                 shown.insert("api_key".to_owned(), key.clone());
             }
@@ -349,25 +266,38 @@ impl Toolrack {
         let warnings = user_head.warnings.iter().chain(&project_head.warnings).cloned().collect();
         Ok(EffectiveConfig { user, project, config, matcher, warnings })
     }
+}
 
-    pub(super) async fn optional_head(&self, scope: Option<Scope>) -> Result<Arc<Head>, Error> {
-        match scope {
-            Some(scope) => self.head(&scope).await,
-            None => Ok(Arc::new(Head::new(ScopeRow::default()))),
-        }
+/// What a change of a secret makes of a row.
+fn apply_secret(row: &mut ScopeRow, change: SecretChange) {
+    row.secrets.retain(|secret| secret.name != change.name);
+    if let SecretAction::Set(sealed) = change.action {
+        row.secrets.push(SecretRow { name: change.name, sealed });
     }
+}
+
+/// The document to show: the secret as `{set, last4}`.
+fn shown(head: &Head) -> Map<String, Value> {
+    let mut document = head.layer.to_json();
+    if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), head.secret()) {
+        let mut shown = json!({"set": true});
+        if let Some(last4) = &secret.last4 {
+            shown["last4"] = Value::from(last4.as_str());
+        }
+        matcher.insert("api_key".to_owned(), shown);
+    }
+    document
 }
 
 struct PlannedEdit {
     text: String,
     secrets: Vec<SecretChange>,
-    clears_secret: bool,
     warnings: Vec<Warning>,
 }
 
 fn written(before: &Head, after: &Head, warnings: Vec<Warning>, dry_run: bool) -> ConfigWritten {
     ConfigWritten {
-        config: after.document(),
+        config: shown(after),
         revision: after.row.config_revision,
         changes: policy::diff(&before.layer, &after.layer),
         dry_run,

@@ -7,16 +7,14 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
-use super::ranking::Ranking;
-use super::sessions::{Deed, Update, warm_limits};
+use super::sessions::Deed;
+use super::warming::may_warm;
 use super::{Error, Toolrack};
 use crate::core::assemble::Plan;
 use crate::core::grant::{View, ViewTool};
 use crate::core::matches::{self, Confidence, Found, Scored};
-use crate::core::policy::WarmPolicy;
 use crate::core::text::{clip, one_line};
 use crate::core::tokens;
-use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
 use crate::telemetry;
@@ -179,13 +177,19 @@ impl Toolrack {
         let started = Instant::now();
         check_later_features(&request)?;
         let detail = Detail::parse(request.detail.as_deref())?;
-        let queries = self.check_queries(&request.queries)?;
+        self.check_queries(&request.queries)?;
+        let queries = request.queries;
         let context = self.context(&request.caller, &request.fields).await?;
         let plan = self.plan(&context).await?;
         let mut warnings = context.warnings();
         let limit = limit(request.limit, &context, &mut warnings)?;
         let ranking = self.rank(&request.caller, &context, &queries, limit).await?;
-        let warming = self.warm_found(&context, &plan.plan, &ranking, request.warm.unwrap_or(true)).await?;
+        let found = if request.warm.unwrap_or(true) {
+            matches::warming_order(&ranking.found, |id| may_warm(context.view(), id))
+        } else {
+            Vec::new()
+        };
+        let warming = self.warm(&context, &found, Deed::Search).await?;
         let writer = MatchWriter { context: &context, plan: &plan.plan, warm: &warming.warm, detail };
         let results = queries.into_iter().zip(ranking.found.iter().zip(&ranking.terms));
         let mut answer = SearchAnswer {
@@ -207,7 +211,7 @@ impl Toolrack {
         Ok(answer)
     }
 
-    fn check_queries(&self, queries: &[String]) -> Result<Vec<String>, Error> {
+    fn check_queries(&self, queries: &[String]) -> Result<(), Error> {
         let limits = &self.0.limits;
         if queries.is_empty() {
             return Err(Error::invalid("/queries", "missing_key", "a search needs at least one query"));
@@ -222,65 +226,8 @@ impl Toolrack {
                 return Err(Error::invalid(format!("/queries/{at}"), "too_long", detail));
             }
         }
-        Ok(queries.to_vec())
+        Ok(())
     }
-
-    /// Warms what was found, if this session may and should.
-    async fn warm_found(
-        &self,
-        context: &Context,
-        plan: &Plan,
-        ranking: &Ranking,
-        wanted: bool,
-    ) -> Result<Warming, Error> {
-        let view = context.view();
-        let Some((key, session)) = &context.session else { return Ok(Warming::default()) };
-        let warms = wanted && !plan.sends_all() && context.policy().warm_policy != WarmPolicy::Off;
-        let may_warm = |id: u32| view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable);
-        let found = if warms { matches::warming_order(&ranking.found, may_warm) } else { Vec::new() };
-        if found.is_empty() {
-            self.note_deed(context, Deed::Search).await;
-            return Ok(Warming { warm: session.warm.clone(), ..Warming::default() });
-        }
-        self.warm_tools(context, key, &found, Deed::Search).await
-    }
-
-    /// Warms tools of the view in a session.
-    pub(super) async fn warm_tools(
-        &self,
-        context: &Context,
-        key: &crate::core::id::SessionKey,
-        ids: &[u32],
-        deed: Deed,
-    ) -> Result<Warming, Error> {
-        let view = context.view();
-        let keys: Vec<ToolKey> =
-            ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.tool.tool.key()).collect();
-        let limits = warm_limits(context.policy());
-        let (change, warm) = self
-            .update_session(key, deed, |_, warm, now| {
-                let change = warm.warm(&keys, limits, now);
-                Ok((Update::of(change.clone()), (change, warm.clone())))
-            })
-            .await?;
-        let name = |key: &ToolKey| {
-            view.by_key(key).and_then(|id| view.get(id)).map(|tool| tool.stored_name().to_owned())
-        };
-        let in_array = |key: &&ToolKey| warm.get(key).is_some_and(|tool| !tool.pending);
-        Ok(Warming {
-            warmed: change.added.iter().filter(in_array).filter_map(name).collect(),
-            evicted: change.evicted.iter().filter_map(name).collect(),
-            warm,
-        })
-    }
-}
-
-/// What a call did to the warm set, and the set as it is now.
-#[derive(Debug, Default)]
-pub(super) struct Warming {
-    pub warmed: Vec<String>,
-    pub evicted: Vec<String>,
-    pub warm: WarmSet,
 }
 
 fn check_later_features(request: &SearchRequest) -> Result<(), Error> {

@@ -9,7 +9,9 @@ async fn run(program: &str, script: &str) {
     let url = app.url().to_owned();
     let script = format!("{}/examples/{script}", env!("CARGO_MANIFEST_DIR"));
     let program = program.to_owned();
-    let output = tokio::task::spawn_blocking(move || Command::new(program).arg(script).args(["--url", &url, "--key", ADMIN_KEY]).output());
+    let output = tokio::task::spawn_blocking(move || {
+        Command::new(program).arg(script).args(["--url", &url, "--key", ADMIN_KEY]).output()
+    });
     let output = output.await.unwrap().expect("tests/run installs the interpreter");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -14,7 +14,15 @@ fn keys_table() -> String {
     let mut table = String::from("| key | default | range | meaning |\n|---|---|---|---|\n");
     for key in policy::documentation() {
         let default = if key.default.is_null() { String::new() } else { format!("`{}`", key.default) };
-        writeln!(table, "| `{}` | {} | {} | {} |", key.key, cell(&default), cell(&key.range), cell(key.meaning)).unwrap();
+        writeln!(
+            table,
+            "| `{}` | {} | {} | {} |",
+            key.key,
+            cell(&default),
+            cell(&key.range),
+            cell(key.meaning)
+        )
+        .unwrap();
     }
     table
 }
@@ -25,7 +33,8 @@ fn metrics_table() -> String {
         let kind = format!("{:?}", metric.kind).to_lowercase();
         let kind = kind.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
         let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        writeln!(table, "| `{}` | {kind} | {} | {} |", metric.name, labels.join(", "), cell(metric.help)).unwrap();
+        writeln!(table, "| `{}` | {kind} | {} | {} |", metric.name, labels.join(", "), cell(metric.help))
+            .unwrap();
     }
     table
 }
@@ -46,5 +55,8 @@ fn the_readme_has_the_tables_that_the_code_says() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &current).unwrap();
     }
-    assert!(present == current || std::env::var_os("UPDATE_DOCS").is_some(), "run `UPDATE_DOCS=1 cargo test --test it readme`");
+    assert!(
+        present == current || std::env::var_os("UPDATE_DOCS").is_some(),
+        "run `UPDATE_DOCS=1 cargo test --test it readme`"
+    );
 }

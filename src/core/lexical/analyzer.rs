@@ -215,47 +215,6 @@ fn skip_contraction(tail: &[char]) -> &[char] {
     }
 }
 
-/// Languages in Latin letters, besides English, whose inflection is taken off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
-    Spanish = 1,
-    German = 2,
-    French = 3,
-    Portuguese = 4,
-}
-
-pub(super) const LANGUAGES: [Language; 4] =
-    [Language::Spanish, Language::German, Language::French, Language::Portuguese];
-
-impl Language {
-    /// ISO 639-1.
-    pub(super) fn code(self) -> &'static str {
-        match self {
-            Self::Spanish => "es",
-            Self::German => "de",
-            Self::French => "fr",
-            Self::Portuguese => "pt",
-        }
-    }
-
-    fn algorithm(self) -> Algorithm {
-        match self {
-            Self::Spanish => Algorithm::Spanish,
-            Self::German => Algorithm::German,
-            Self::French => Algorithm::French,
-            Self::Portuguese => Algorithm::Portuguese,
-        }
-    }
-}
-
-/// Stem of a folded lower-case word of `language`.
-pub(super) fn foreign_stem(language: Language, word: &str) -> Cow<'_, str> {
-    if word.len() < 4 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Cow::Borrowed(word);
-    }
-    Stemmer::new(language.algorithm()).stem(word)
-}
-
 /// Stem of a folded lower-case word: English in Latin letters, else the language that its script is most used for. Other
 /// scripts, numbers and mixtures are their own stem.
 pub(super) fn stem(word: &str) -> Cow<'_, str> {

@@ -3,11 +3,11 @@
 //! `concepts.txt` says which; this module only finds what the words of a query may stand for. Tools are never expanded, so
 //! an index does not grow with the file.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::analyzer::{Class, LANGUAGES, Tokens, fold, foreign_stem, is_dense, stem};
-use super::terms::{Key, Kind, joined_key, key};
+use super::analyzer::{Class, Tokens, fold, is_dense, stem};
+use super::languages::LANGUAGES;
+use super::terms::{Key, KeyMap, KeySet, Kind, joined_key, key};
 
 const TEXT: &str = include_str!("concepts.txt");
 /// Most words of a phrase, and most characters of a word in a script without spaces.
@@ -32,7 +32,6 @@ pub(super) struct Member {
 }
 
 impl Member {
-    #[cfg_attr(not(test), expect(dead_code, reason = "for explanations"))]
     pub(super) fn text(&self) -> &'static str {
         &TEXT[self.text.0..self.text.1]
     }
@@ -49,7 +48,11 @@ pub(super) struct Concept {
 struct Concepts {
     list: Vec<Concept>,
     /// Concepts per phrase key.
-    by_phrase: HashMap<u64, Vec<u16>>,
+    by_phrase: KeyMap<Vec<u16>>,
+    /// Names of services.
+    services: KeySet,
+    /// Stems of verbs that change something.
+    actions: KeySet,
 }
 
 static CONCEPTS: LazyLock<Concepts> = LazyLock::new(Concepts::read);
@@ -65,12 +68,22 @@ pub(super) fn of_phrase(phrase: u64) -> impl Iterator<Item = &'static Concept> {
     numbers.iter().map(|&number| &CONCEPTS.list[usize::from(number)])
 }
 
+/// Whether the folded word is the name of a service, to which a tool belongs or not.
+pub(super) fn is_service(word: &str) -> bool {
+    CONCEPTS.services.contains(&key(Kind::Raw, word))
+}
+
+/// Whether the stem with this key is a verb that changes something.
+pub(super) fn is_action(stem_key: u64) -> bool {
+    CONCEPTS.actions.contains(&stem_key)
+}
+
 /// The concept of a word of another language, as written or in another inflection.
 pub(super) fn of_foreign(word: &str) -> Option<&'static Concept> {
     let concept = |language: u8, stem: &str| of_phrase(foreign_key(language, stem)).next();
-    concept(0, word).or_else(|| concept(0, &stem(word))).or_else(|| {
-        LANGUAGES.iter().find_map(|&language| concept(language as u8, &foreign_stem(language, word)))
-    })
+    concept(0, word)
+        .or_else(|| concept(0, &stem(word)))
+        .or_else(|| LANGUAGES.iter().find_map(|&language| concept(1 + language as u8, &language.stem(word))))
 }
 
 /// The concept of a text in a script without spaces.
@@ -90,7 +103,8 @@ fn foreign_key(language: u8, stem: &str) -> u64 {
 impl Concepts {
     /// A line: `=` (same) or `~` (near), English words and phrases with commas between them; or `@`, English words that only
     /// are led to, and for each other language `|`, its code, and words with commas. The file is part of the program, so
-    /// what does not fit this is skipped.
+    /// what does not fit this is skipped. `!` lists names of services, `>` verbs of
+    /// actions.
     fn read() -> Self {
         let mut concepts = Self::default();
         let mut tokens = Tokens::default();
@@ -99,6 +113,17 @@ impl Concepts {
             let nearness = match line.as_bytes().first() {
                 Some(b'=' | b'@') => Nearness::Same,
                 Some(b'~') => Nearness::Near,
+                Some(b'!') => {
+                    tokens.read(&line[1..]);
+                    // As written: the stem of a name may be another word.
+                    concepts.services.extend(words(&tokens).map(|word| key(Kind::Raw, word)));
+                    continue;
+                }
+                Some(b'>') => {
+                    tokens.read(&line[1..]);
+                    concepts.actions.extend(words(&tokens).map(|word| key(Kind::Stem, &stem(word))));
+                    continue;
+                }
                 _ => continue,
             };
             let Ok(number) = u16::try_from(concepts.list.len()) else { break };
@@ -149,7 +174,7 @@ impl Concepts {
                 ([word], None) => self.add(foreign_key(0, &stem(word)), number),
                 ([word], Some(&language)) => {
                     self.add(foreign_key(0, word), number);
-                    self.add(foreign_key(language as u8, &foreign_stem(language, word)), number);
+                    self.add(foreign_key(1 + language as u8, &language.stem(word)), number);
                 }
                 (several, _) if several.len() <= MAX_PHRASE => {
                     let stems: Vec<_> = several.iter().map(|word| stem(word)).collect();
@@ -185,7 +210,7 @@ mod tests {
         let lines = TEXT.lines().filter(|line| line.starts_with(['=', '~', '@']));
         assert_eq!(lines.count(), CONCEPTS.list.len());
         for line in TEXT.lines() {
-            assert!(line.is_empty() || line.starts_with(['#', '=', '~', '@']), "{line}");
+            assert!(line.is_empty() || line.starts_with(['#', '=', '~', '@', '!', '>']), "{line}");
             assert!(line.split(['|', ',']).all(|part| !part.trim().is_empty()), "{line}");
         }
         for concept in &CONCEPTS.list {

@@ -2,18 +2,17 @@
 //!
 //! Rarity (idf) is left to the search, because several indexes are searched as one.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use serde_json::Value;
 
 use super::analyzer::{Class, Tokens, stem};
-use super::names::{Named, Names};
+use super::languages::language_of;
+use super::names::{Named, Names, group_keys};
 use super::schema::{SchemaText, clip, split_lead};
 use super::spelling::{Counters, Near, Spelling};
 use super::stopwords::is_stop;
-use super::terms::{Kind, TermTable, joined_key, key};
+use super::terms::{KeyMap, Kind, TermTable, joined_key, key};
 
 /// The searchable text of one tool.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +29,8 @@ pub struct Document<'a> {
 
 /// A field of a tool. Weights and length norms (`b` of BM25F) follow the ranking trial; aliases, which it did not have,
 /// weigh as much as the name and are hardly normalised, since a tool with many phrases is not less likely meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
     Name,
     Group,
     Lead,
@@ -40,6 +39,42 @@ enum Field {
     ParameterTexts,
     Values,
     Aliases,
+}
+
+const FIELDS: [Field; FIELD_COUNT] = [
+    Field::Name,
+    Field::Group,
+    Field::Lead,
+    Field::Rest,
+    Field::ParameterNames,
+    Field::ParameterTexts,
+    Field::Values,
+    Field::Aliases,
+];
+
+impl Field {
+    /// As explanations call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Group => "group",
+            Self::Lead => "lead",
+            Self::Rest => "description",
+            Self::ParameterNames => "parameter",
+            Self::ParameterTexts => "parameter_description",
+            Self::Values => "value",
+            Self::Aliases => "alias",
+        }
+    }
+}
+
+/// The fields of `document` that hold the term with this key.
+pub(super) fn fields_of(document: &Document<'_>, key: u64) -> Vec<Field> {
+    let mut builder = Builder::default();
+    builder.add(document);
+    let Some(&term) = builder.terms.get(&key) else { return Vec::new() };
+    let entries = builder.entries.iter().filter(|entry| entry.term == term);
+    entries.map(|entry| FIELDS[usize::from(entry.field)]).collect()
 }
 
 const FIELD_COUNT: usize = 8;
@@ -54,6 +89,8 @@ const MAX_LABEL_CHARS: usize = 256;
 const MAX_DESCRIPTION_CHARS: usize = 6_000;
 /// Characters read of all texts of one kind in the parameters.
 const MAX_PARAMETER_CHARS: usize = 6_000;
+/// Function words from which on a text is taken for one of another language.
+const FEWEST_FUNCTION_WORDS: usize = 2;
 /// Aliases read per document.
 const MAX_ALIASES: usize = 100;
 
@@ -160,28 +197,6 @@ impl fmt::Debug for Index {
     }
 }
 
-/// Keys are hashes already.
-#[derive(Debug, Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
-
-type KeyMap<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
-
 /// A word met before: what it adds to a document.
 #[derive(Debug, Clone, Copy)]
 struct Word {
@@ -222,7 +237,9 @@ impl Builder {
     fn add(&mut self, document: &Document<'_>) {
         self.lengths = [0; FIELD_COUNT];
         self.field(Field::Name, clip(document.name, MAX_LABEL_CHARS));
-        self.field(Field::Group, clip(document.group, MAX_LABEL_CHARS));
+        let group = clip(document.group, MAX_LABEL_CHARS);
+        self.field(Field::Group, group);
+        group_keys(group).for_each(|key| self.count(Field::Group, key));
         let (lead, rest) = split_lead(clip(document.description, MAX_DESCRIPTION_CHARS));
         self.field(Field::Lead, lead);
         self.field(Field::Rest, rest);
@@ -257,6 +274,8 @@ impl Builder {
         let has_pairs = matches!(field, Field::Name | Field::Lead | Field::Aliases);
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.read(text);
+        let words = tokens.iter().filter(|(class, _)| *class == Class::Word).map(|(_, word)| word);
+        let language = language_of(words, FEWEST_FUNCTION_WORDS, is_stop);
         let mut before: Option<Word> = None;
         for (class, text) in tokens.iter() {
             match class {
@@ -266,6 +285,9 @@ impl Builder {
                         continue;
                     }
                     self.count_word(field, word);
+                    if let Some(language) = language.filter(|language| !language.is_function_word(text)) {
+                        self.count(field, key(Kind::Foreign, &language.stem(text)));
+                    }
                     if has_pairs && !word.stop {
                         if let Some(before) = before {
                             let pair = joined_key(Kind::Pair, self.kept(before.stem), self.kept(word.stem));

@@ -4,13 +4,23 @@
 //! catalogs, grants or sessions: an [`Index`] numbers its documents, and a [`Part`] says which candidate of the caller's
 //! view each document is, or that it is not visible. It must not do I/O, read a clock or draw random numbers, and its answer
 //! depends on the texts alone, never on the order in which they were added.
+//!
+//! A text becomes tokens (`analyzer`, `languages`), a tool an entry of the `index` (`schema`, `names`, `spelling`), a query
+//! units with forms (`query`, `expand`, `directives`), which `run` adds up per candidate and `search` ranks; `explain` tells
+//! the parts of a score. Two data files are read once: `background.txt` (how common words are among tools at large) and
+//! `concepts.txt` (synonyms, abbreviations, other languages, names of services, verbs of actions).
 
 mod analyzer;
 mod background;
 mod concepts;
+mod directives;
+mod expand;
+mod explain;
 mod index;
+mod languages;
 mod names;
 mod query;
+mod run;
 mod schema;
 mod search;
 mod spelling;
@@ -21,7 +31,10 @@ mod tests;
 #[cfg(all(test, feature = "data-tests"))]
 mod tests_background;
 #[cfg(test)]
+mod tests_directives;
+#[cfg(test)]
 mod tests_words;
 
+pub use explain::{Explanation, Matched, TermScore, explain};
 pub use index::{Document, Index};
 pub use search::{Hit, NONE, Outcome, Part, search};

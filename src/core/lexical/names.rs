@@ -41,7 +41,7 @@ impl Names {
     pub(super) fn add(&mut self, document: u32, group: &str, name: &str) {
         let identifier = is_identifier(name);
         let mut add = |parts: [&str; 2], whole: bool, identifier: bool| {
-            if let Some(key) = folded_key(&parts) {
+            if let Some(key) = folded_key(Kind::Name, &parts) {
                 self.keys.push(NameKey { key, document, whole, identifier });
             }
         };
@@ -83,7 +83,19 @@ impl Names {
 pub(super) fn keys_of(text: &str) -> impl Iterator<Item = u64> {
     std::iter::once(text)
         .chain(suffixes(text).filter(|_| !text.contains(char::is_whitespace)))
-        .filter_map(|text| folded_key(&[text, ""]))
+        .filter_map(|text| folded_key(Kind::Name, &[text, ""]))
+}
+
+/// The keys under which people may name a group: as it stands, without what stands before a slash (a registry), and without
+/// the words that most servers have in their names.
+pub(super) fn group_keys(group: &str) -> impl Iterator<Item = u64> {
+    let last = group.rsplit('/').next().unwrap_or_default();
+    let own: String = last
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.eq_ignore_ascii_case("mcp") && !word.eq_ignore_ascii_case("server"))
+        .collect();
+    let keys = [group, last, &own].map(|name| folded_key(Kind::Group, &[name]));
+    (0..keys.len()).filter(move |&at| !keys[..at].contains(&keys[at])).filter_map(move |at| keys[at])
 }
 
 /// The words of a query that look like identifiers, so that a tool called `list` is not named by every sentence with it.
@@ -113,8 +125,8 @@ fn suffixes(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The key of a name without case, accents and separators; `None` when no letter or digit is left.
-fn folded_key(parts: &[&str]) -> Option<u64> {
-    let mut key = Key::new(Kind::Name);
+fn folded_key(kind: Kind, parts: &[&str]) -> Option<u64> {
+    let mut key = Key::new(kind);
     let mut left = MAX_NAME_CHARS;
     let mut folded = Vec::new();
     for part in parts {

@@ -3,16 +3,20 @@
 use std::ops::Range;
 
 use super::analyzer::{Class, Tokens, stem};
-use super::background;
-use super::concepts::{self, Concept, MAX_DENSE, MAX_PHRASE, Nearness};
+use super::concepts::{Member, is_action, is_service};
+use super::directives::MAX_REQUIRED;
+use super::expand::Phrase;
+use super::languages::{is_any_function_word, language_of};
 use super::schema::clip;
 use super::stopwords::{cut_dense_filler, filler_phrase, is_stop, query_weight};
 use super::terms::{Kind, joined_key, key};
 
 /// Characters of a query that are read (the limit of the API).
 const MAX_QUERY_CHARS: usize = 2_000;
+/// Function words of another language from which on they are dropped like English ones.
+const FEWEST_FUNCTION_WORDS: usize = 2;
 /// Distinct words of a query that are searched.
-const MAX_UNITS: usize = 200;
+pub(super) const MAX_UNITS: usize = 200;
 
 /// Weights of the kinds of terms, from the ranking trial. A joined form weighs half of what it did there, because each of
 /// the words that it joins brings it in.
@@ -21,16 +25,6 @@ const PAIR_FACTOR: f32 = 0.5;
 const SINGLE_FACTOR: f32 = 0.1;
 const LONE_FACTOR: f32 = 0.5;
 const JOINED_FACTOR: f32 = 0.3;
-/// Weights of the other words of a concept, and the share of the coverage that they earn.
-const SAME_FACTOR: f32 = 0.8;
-const SAME_EARNED: f32 = 0.9;
-const NEAR_FACTOR: f32 = 0.5;
-const NEAR_EARNED: f32 = 0.5;
-const PHRASE_FACTOR: f32 = 0.8;
-const FOREIGN_FACTOR: f32 = 0.7;
-const FOREIGN_EARNED: f32 = 0.9;
-/// A word that a larger share of all tools holds is read as English, even where it is a word elsewhere (`data`).
-const ENGLISH_SHARE: f32 = 0.001;
 /// A repeated word counts with this power of its repetitions (same source).
 const REPEAT_POWER: f32 = 0.3;
 /// A bigram's share of coverage: about half of a run's bigrams are words, the rest lies across two of them.
@@ -45,16 +39,31 @@ pub(super) struct Form {
     pub(super) earned: f32,
     /// Another word of the same concept: counts only for tools that no form before it matches.
     pub(super) instead: bool,
+    pub(super) what: What,
+}
+
+/// How a form came about.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    Stem,
+    Word,
+    Pair,
+    /// Two words of the query as one, one as two of a tool's, or the identifier that it is part of.
+    Joined,
+    Concept(&'static Member),
+    Character,
+    Split,
+    Correction,
 }
 
 impl Form {
-    pub(super) fn plain(key: u64, factor: f32) -> Self {
-        Self { key, factor, earned: 1.0, instead: false }
+    pub(super) fn plain(what: What, key: u64, factor: f32) -> Self {
+        Self { key, factor, earned: 1.0, instead: false, what }
     }
 }
 
 /// Something that the query asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Unit {
     /// The unit's forms are `forms[first..first + count]` of the query, the plainest first.
     pub(super) first: usize,
@@ -63,28 +72,35 @@ pub(super) struct Unit {
     pub(super) cover: f32,
     /// Weight of its words and repetitions, by which the factors of forms found later are multiplied.
     pub(super) weight: f32,
-    /// The number of its word; `None` when it is no word.
-    word: Option<usize>,
+    /// Set in the marks of the candidates that match it.
+    pub(super) mark: u32,
+    /// Where its text stands in the query's texts.
+    pub(super) text: Range<usize>,
+    pub(super) is_word: bool,
 }
+
+impl Unit {
+    /// A concept found in a script without spaces.
+    pub(super) fn of_dense_concept(first: usize, count: usize, text: Range<usize>) -> Self {
+        Self { first, count, cover: 1.0, weight: 1.0, mark: 0, text, is_word: false }
+    }
+}
+
+/// Marks: the first bits are required words, in the order of the query.
+pub(super) const SERVICE_MARK: u32 = 1 << 31;
+pub(super) const ACTION_MARK: u32 = 1 << 29;
+pub(super) const GROUP_MARK: u32 = 1 << 30;
 
 /// A content word; its text and stem stand in `Query::texts`.
 #[derive(Debug)]
-struct QueryWord {
-    text: Range<usize>,
-    stem: Range<usize>,
-    weight: f32,
+pub(super) struct QueryWord {
+    pub(super) text: Range<usize>,
+    pub(super) stem: Range<usize>,
+    pub(super) weight: f32,
     count: u16,
     /// Joined form of the identifier that the word is part of.
     joined: Option<u64>,
-}
-
-/// A word that is part of a phrase with a meaning of its own.
-#[derive(Debug, Clone, Copy)]
-struct Phrase {
-    word: usize,
-    concept: &'static Concept,
-    /// Length of the phrase.
-    words: usize,
+    mark: u32,
 }
 
 /// An analysed query. A buffer: reading the next query reuses its memory.
@@ -92,18 +108,20 @@ struct Phrase {
 pub(super) struct Query {
     pub(super) units: Vec<Unit>,
     pub(super) forms: Vec<Form>,
-    words: Vec<QueryWord>,
-    texts: String,
+    pub(super) words: Vec<QueryWord>,
+    pub(super) texts: String,
     /// Content words; 0 when the query is empty or filler alone.
     pub(super) terms: usize,
     tokens: Tokens,
     buffer: String,
     /// The content words as they stand in the query: place among all its words, number in `words`.
-    sequence: Vec<(usize, usize)>,
+    pub(super) sequence: Vec<(usize, usize)>,
     /// A stretch of a script without spaces, and which of its characters belong to a concept.
-    run: Vec<char>,
-    covered: Vec<bool>,
-    phrases: Vec<Phrase>,
+    pub(super) run: Vec<char>,
+    pub(super) covered: Vec<bool>,
+    pub(super) phrases: Vec<Phrase>,
+    /// No sentence of English, as far as its function words tell.
+    pub(super) may_be_foreign: bool,
 }
 
 /// The part of a query that is read.
@@ -111,20 +129,48 @@ pub(super) fn clip_query(query: &str) -> &str {
     clip(query, MAX_QUERY_CHARS)
 }
 
-fn keep(texts: &mut String, text: &str) -> Range<usize> {
+pub(super) fn keep(texts: &mut String, text: &str) -> Range<usize> {
     let start = texts.len();
     texts.push_str(text);
     start..texts.len()
 }
 
+impl QueryWord {
+    /// Its weight with its repetitions.
+    pub(super) fn full_weight(&self) -> f32 {
+        self.weight * f32::from(self.count).powf(REPEAT_POWER)
+    }
+}
+
 impl Query {
-    /// The word of a unit that is one.
-    pub(super) fn word(&self, unit: &Unit) -> Option<&str> {
-        unit.word.map(|number| &self.texts[self.words[number].text.clone()])
+    /// The text of a unit, folded.
+    pub(super) fn text(&self, unit: &Unit) -> &str {
+        &self.texts[unit.text.clone()]
+    }
+
+    /// The word of a unit that may be repaired when no tool holds it. The name of a service is what it is.
+    pub(super) fn repairable(&self, unit: &Unit) -> Option<&str> {
+        (unit.is_word && unit.mark & SERVICE_MARK == 0).then(|| self.text(unit))
+    }
+
+    /// Marks the words that must match, each with a bit of its own.
+    fn require(&mut self, required: &[&str], tokens: &mut Tokens) {
+        let mut bit = 0;
+        for term in required {
+            tokens.read(term);
+            for (_, text) in tokens.iter().filter(|(class, _)| *class == Class::Word) {
+                let stem = stem(text);
+                let word = self.words.iter_mut().find(|word| self.texts[word.stem.clone()] == *stem);
+                if let Some(word) = word.filter(|word| word.mark == 0 && bit < MAX_REQUIRED) {
+                    word.mark = 1 << bit;
+                    bit += 1;
+                }
+            }
+        }
     }
 
     /// Replaces the content by the units of `query`, which [`clip_query`] has cut.
-    pub(super) fn read(&mut self, query: &str) {
+    pub(super) fn read(&mut self, query: &str, required: &[&str]) {
         let mut tokens = std::mem::take(&mut self.tokens);
         let mut buffer = std::mem::take(&mut self.buffer);
         tokens.read(cut_dense_filler(query, &mut buffer));
@@ -134,6 +180,7 @@ impl Query {
             tokens.read(query);
             self.collect(&tokens, false);
         }
+        self.require(required, &mut tokens);
         self.add_words();
         self.tokens = tokens;
         self.buffer = buffer;
@@ -148,6 +195,10 @@ impl Query {
         self.sequence.clear();
         let plain: Vec<&str> =
             tokens.iter().filter(|(class, _)| *class == Class::Word).map(|(_, text)| text).collect();
+        let language = language_of(plain.iter().copied(), FEWEST_FUNCTION_WORDS, is_stop);
+        let hints_at_another = |word: &&str| is_any_function_word(word) && !is_stop(word);
+        self.may_be_foreign = !plain.iter().any(|word| is_stop(word)) || plain.iter().any(hints_at_another);
+        let is_function_word = |word: &str| language.is_some_and(|language| language.is_function_word(word));
         let (mut place, mut skip_until, mut bigram) = (0, 0, 0);
         for (class, text) in tokens.iter() {
             match class {
@@ -155,7 +206,7 @@ impl Query {
                     if skip_filler && place >= skip_until {
                         skip_until = place + filler_phrase(&plain[place..]);
                     }
-                    if !(skip_filler && (place < skip_until || is_stop(text))) {
+                    if !(skip_filler && (place < skip_until || is_stop(text) || is_function_word(text))) {
                         self.add_word(place, text);
                     }
                     place += 1;
@@ -190,49 +241,11 @@ impl Query {
             let weight = query_weight(text);
             let text = keep(&mut self.texts, text);
             let stem = keep(&mut self.texts, &stem);
-            self.words.push(QueryWord { text, stem, weight, count: 1, joined: None });
+            self.words.push(QueryWord { text, stem, weight, count: 1, joined: None, mark: 0 });
         } else {
             return;
         }
         self.sequence.push((place, number));
-    }
-
-    /// Makes a unit of every concept in a stretch of a script without spaces, the longest first.
-    fn add_dense_concepts(&mut self, text: &str) {
-        self.run.clear();
-        self.run.extend(text.chars());
-        self.covered.clear();
-        self.covered.resize(self.run.len(), false);
-        let mut at = 0;
-        while at < self.run.len() {
-            let longest = MAX_DENSE.min(self.run.len() - at);
-            let found = (1..=longest)
-                .rev()
-                .find_map(|length| Some((length, concepts::of_dense(&self.run[at..at + length])?)));
-            let Some((length, concept)) = found else {
-                at += 1;
-                continue;
-            };
-            self.covered[at..at + length].fill(true);
-            at += length;
-            let first = self.forms.len();
-            if self.units.len() < MAX_UNITS {
-                self.add_concept(first, concept, FOREIGN_FACTOR, FOREIGN_EARNED);
-            }
-            let count = self.forms.len() - first;
-            if count > 0 {
-                self.units.push(Unit { first, count, cover: 1.0, weight: 1.0, word: None });
-            }
-        }
-    }
-
-    /// Adds the words of a concept to the forms from `first` on, each once.
-    fn add_concept(&mut self, first: usize, concept: &Concept, factor: f32, earned: f32) {
-        for member in &concept.members {
-            if !self.forms[first..].iter().any(|form| form.key == member.key) {
-                self.forms.push(Form { key: member.key, factor, earned, instead: true });
-            }
-        }
     }
 
     fn add_bigram(&mut self, text: &str, place: usize) {
@@ -241,66 +254,27 @@ impl Query {
             return;
         }
         let first = self.forms.len();
-        self.forms.push(Form::plain(bigram, 1.0));
+        self.forms.push(Form::plain(What::Character, bigram, 1.0));
         if text.chars().nth(1).is_none() {
             // A lone character is all there is to go by, also where a tool has it inside a longer run.
-            self.forms.push(Form::plain(key(Kind::Single, text), LONE_FACTOR));
+            self.forms.push(Form::plain(What::Character, key(Kind::Single, text), LONE_FACTOR));
         }
         let count = self.forms.len() - first;
         // Known concepts have been counted; Hiragana alone is grammar.
         let covered = self.covered.iter().skip(place).take(2).any(|&covered| covered);
         let grammar = text.chars().all(|c| matches!(c, '\u{3040}'..='\u{309f}'));
         let cover = if covered || grammar { 0.0 } else { BIGRAM_COVERAGE };
-        self.units.push(Unit { first, count, cover, weight: 1.0, word: None });
+        let text = keep(&mut self.texts, text);
+        self.units.push(Unit { first, count, cover, weight: 1.0, mark: 0, text, is_word: false });
     }
 
     fn add_single(&mut self, text: &str) {
         let key = key(Kind::Single, text);
         if self.units.len() < MAX_UNITS && !self.forms.iter().any(|form| form.key == key) {
-            self.units.push(Unit { first: self.forms.len(), count: 1, cover: 0.0, weight: 1.0, word: None });
-            self.forms.push(Form::plain(key, SINGLE_FACTOR));
-        }
-    }
-
-    /// Finds the phrases of the query that are concepts.
-    fn find_phrases(&mut self) {
-        self.phrases.clear();
-        for length in 2..=MAX_PHRASE {
-            for window in self.sequence.windows(length) {
-                let stems = window.iter().map(|&(_, word)| &self.texts[self.words[word].stem.clone()]);
-                for concept in concepts::of_phrase(concepts::phrase_key(stems)) {
-                    let phrase = |&(_, word): &(usize, usize)| Phrase { word, concept, words: length };
-                    self.phrases.extend(window.iter().map(phrase));
-                }
-            }
-        }
-    }
-
-    /// Adds what a word, alone or in a phrase, may stand for.
-    fn add_word_concepts(&mut self, number: usize, first: usize) {
-        let word = &self.words[number];
-        let weight = word.weight * f32::from(word.count).powf(REPEAT_POWER);
-        let stem = &self.texts[word.stem.clone()];
-        let is_english =
-            background::share_of(key(Kind::Stem, stem)).is_some_and(|share| share > ENGLISH_SHARE);
-        let foreign = if is_english { None } else { concepts::of_foreign(&self.texts[word.text.clone()]) };
-        let mut known = false;
-        for concept in concepts::of_phrase(concepts::phrase_key(std::iter::once(stem))) {
-            known = true;
-            let (factor, earned) = match concept.nearness {
-                Nearness::Same => (SAME_FACTOR, SAME_EARNED),
-                Nearness::Near => (NEAR_FACTOR, NEAR_EARNED),
-            };
-            self.add_concept(first, concept, factor * weight, earned);
-        }
-        if let Some(concept) = foreign.filter(|_| !known) {
-            self.add_concept(first, concept, FOREIGN_FACTOR * weight, FOREIGN_EARNED);
-        }
-        for at in 0..self.phrases.len() {
-            let Phrase { word, concept, words } = self.phrases[at];
-            if word == number {
-                self.add_concept(first, concept, PHRASE_FACTOR * weight / words as f32, NEAR_EARNED);
-            }
+            let text = keep(&mut self.texts, text);
+            let first = self.forms.len();
+            self.units.push(Unit { first, count: 1, cover: 0.0, weight: 1.0, mark: 0, text, is_word: false });
+            self.forms.push(Form::plain(What::Character, key, SINGLE_FACTOR));
         }
     }
 
@@ -311,32 +285,35 @@ impl Query {
             let first = self.forms.len();
             let word = &self.words[number];
             let (text, stem) = (&self.texts[word.text.clone()], &self.texts[word.stem.clone()]);
-            let weight = word.weight * f32::from(word.count).powf(REPEAT_POWER);
-            let mut add = |key: u64, factor: f32| {
+            let weight = word.full_weight();
+            let mut add = |what: What, key: u64, factor: f32| {
                 if !self.forms[first..].iter().any(|form| form.key == key) {
-                    self.forms.push(Form::plain(key, factor * weight));
+                    self.forms.push(Form::plain(what, key, factor * weight));
                 }
             };
             if stem == text {
-                add(key(Kind::Stem, stem), 1.0 + RAW_FACTOR);
+                add(What::Word, key(Kind::Stem, stem), 1.0 + RAW_FACTOR);
             } else {
-                add(key(Kind::Stem, stem), 1.0);
-                add(key(Kind::Raw, text), RAW_FACTOR);
+                add(What::Stem, key(Kind::Stem, stem), 1.0);
+                add(What::Word, key(Kind::Raw, text), RAW_FACTOR);
             }
             // `filesystem` where a tool writes `file system`; the identifier whole; and `git hub` where it writes `github`.
-            add(key(Kind::Pair, stem), JOINED_FACTOR);
+            add(What::Joined, key(Kind::Pair, stem), JOINED_FACTOR);
             if let Some(joined) = word.joined {
-                add(joined, JOINED_FACTOR);
+                add(What::Joined, joined, JOINED_FACTOR);
             }
             for pair in self.sequence.windows(2).filter(|pair| pair[0].1 == number || pair[1].1 == number) {
                 let (before, after) = (&self.words[pair[0].1], &self.words[pair[1].1]);
                 let (before, after) = (&self.texts[before.text.clone()], &self.texts[after.stem.clone()]);
-                add(joined_key(Kind::Stem, before, after), JOINED_FACTOR);
+                add(What::Joined, joined_key(Kind::Stem, before, after), JOINED_FACTOR);
             }
-            let cover = word.weight;
+            let stem = key(Kind::Stem, stem);
+            let service = if is_service(text) { SERVICE_MARK } else { 0 };
+            let action = if is_action(stem) { ACTION_MARK } else { 0 };
+            let (cover, mark, text) = (word.weight, word.mark | service | action, word.text.clone());
             self.add_word_concepts(number, first);
             let count = self.forms.len() - first;
-            self.units.push(Unit { first, count, cover, weight, word: Some(number) });
+            self.units.push(Unit { first, count, cover, weight, mark, text, is_word: true });
         }
         let pairs_from = self.forms.len();
         for pair in self.sequence.windows(2) {
@@ -347,8 +324,13 @@ impl Query {
                 continue;
             }
             let weight = before.weight.min(after.weight);
-            self.units.push(Unit { first: self.forms.len(), count: 1, cover: 0.0, weight, word: None });
-            self.forms.push(Form::plain(key, PAIR_FACTOR * weight));
+            let text = self.texts.len();
+            self.texts.extend_from_within(before.text.clone());
+            self.texts.push(' ');
+            self.texts.extend_from_within(after.text.clone());
+            let (first, text) = (self.forms.len(), text..self.texts.len());
+            self.units.push(Unit { first, count: 1, cover: 0.0, weight, mark: 0, text, is_word: false });
+            self.forms.push(Form::plain(What::Pair, key, PAIR_FACTOR * weight));
         }
     }
 }

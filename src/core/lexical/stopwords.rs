@@ -24,7 +24,15 @@ const WEAK: &str = "\
     specific suggest suggestions sure tell thing things tool tools try trying understand upcoming use used \
     useful using various way ways well work working wondering january february march april june july august \
     september october november december monday tuesday wednesday thursday friday saturday sunday one two \
-    three four five six seven eight nine ten";
+    three four five six seven eight nine ten curious hoping hope ensure additionally lastly moreover besides \
+    however already quite soon today tomorrow tonight yesterday morning evening afternoon week weekend day \
+    month year people someone everyone anyone family party fun amazing exciting important necessary required \
+    needed wish prefer preferably ideal ideally amount variety options option choice choices based according \
+    regarding concerning including include includes along learn knowledge insight insights advice tips guide \
+    guidance question questions answer purpose reason enhance improve better worth plan discover explore \
+    assist assistance lot bit couple big small large little love please kindly quickly easily simply \
+    actually basically probably maybe happen happening going come coming want thinking organize gather enjoy \
+    decide proper correctly";
 
 static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
 static WEAK_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| WEAK.split_whitespace().collect());

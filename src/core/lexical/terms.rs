@@ -3,6 +3,9 @@
 //! A term is known by a 64-bit hash of its kind and text; the text is not kept. Two words that collide would share their
 //! postings, which at 100,000 terms happens with a probability of about 1 in 4 thousand million.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
 /// What kind of term a text is; the same text in two kinds is two terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -19,6 +22,10 @@ pub(super) enum Kind {
     Name = 5,
     /// A phrase of the concept file; never in an index.
     Concept = 6,
+    /// The name of a group (server) without case and separators; each of its tools holds it.
+    Group = 7,
+    /// A stem by the rules of another language in Latin letters than English.
+    Foreign = 8,
 }
 
 /// FNV-1a (its published 64-bit constants), finished with the mixer of MurmurHash3 so that the high bits are even.
@@ -56,6 +63,31 @@ pub(super) fn key(kind: Kind, text: &str) -> u64 {
 pub(super) fn joined_key(kind: Kind, first: &str, second: &str) -> u64 {
     Key::new(kind).text(first).text(second).finish()
 }
+
+/// Hashes keys by themselves: they are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+pub(super) type KeyMap<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+
+/// A set of keys.
+pub(super) type KeySet = HashSet<u64, BuildHasherDefault<Identity>>;
 
 /// Sorted term keys with a directory by their first bits: a lookup reads one directory entry and about one key.
 #[derive(Debug, Default)]

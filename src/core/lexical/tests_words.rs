@@ -25,6 +25,21 @@ fn abbreviations_and_everyday_words_find_the_tool() {
 }
 
 #[test]
+fn irregular_forms_find_the_tool() {
+    let tools = [tool("send_mail", "Mail"), tool("list_people", "Staff"), tool("sort_index", "Order")];
+    for (query, name) in [("sent", "send_mail"), ("person", "list_people"), ("indices", "sort_index")] {
+        assert_eq!(first(&tools, query), Some(name), "{query}");
+    }
+}
+
+#[test]
+fn an_english_sentence_is_not_read_as_another_language() {
+    // Some stemmers make `par` of it, as of `parar`, to stop.
+    let tools = [tool("stop_service", "Halts"), tool("show_forecast", "Weather")];
+    assert_eq!(find(&tools, "what is the weather in Paris"), ["show_forecast"]);
+}
+
+#[test]
 fn a_synonym_counts_less_than_the_word() {
     let tools = [tool("remove_thing", "Something"), tool("delete_thing", "Something")];
     for (query, name) in [("delete", "delete_thing"), ("remove", "remove_thing")] {
@@ -76,4 +91,36 @@ fn a_catalog_of_three_tools_knows_which_word_matters() {
     // Each word stands in one tool, so this catalog alone cannot tell that `get` says less than `invoice`.
     let tools = [tool("get_pasta", "Food"), tool("show_invoice", "Money"), tool("other", "Else")];
     assert_eq!(first(&tools, "get invoice"), Some("show_invoice"));
+}
+
+#[test]
+fn tools_of_other_languages_are_found_in_any_inflection() {
+    let tools = [
+        tool("t1", "Crea una etiqueta para las mascotas de los vecinos"),
+        tool("t2", "Druckt die Etiketten mit den Namen der Nachbarn"),
+        tool("t3", "Imprime les affiches pour les voisins dans la rue"),
+        tool("t4", "Отправляет открытки соседям"),
+        tool("t5", "يرسل البطاقات إلى الجيران"),
+    ];
+    for (query, name) in [
+        ("mascota", "t1"),
+        ("vecino", "t1"),
+        ("Etikett", "t2"),
+        ("affiche", "t3"),
+        ("voisin", "t3"),
+        ("открытка", "t4"),
+        ("соседу", "t4"),
+        ("البطاقة", "t5"),
+    ] {
+        assert_eq!(first(&tools, query), Some(name), "{query}");
+    }
+}
+
+#[test]
+fn names_and_values_hardly_lower_the_coverage() {
+    let tools = [tool("get_weather", "Forecast"), tool("send_mail", "Sends")];
+    let coverage = |query: &str| run(&tools, query, 5).hits[0].coverage;
+    assert!(coverage("weather in Xyzzyville") > 0.6);
+    // What other tools do and these do not is missing.
+    assert!(coverage("weather spreadsheet") < 0.5);
 }

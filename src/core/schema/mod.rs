@@ -33,6 +33,7 @@ pub struct Validator {
     required: Vec<String>,
     body: Result<Body, String>,
     notes: Vec<String>,
+    schema_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -70,13 +71,18 @@ impl Validator {
             Ok(document) => document,
             Err(error) => {
                 let body = Err(format!("the schema is not JSON: {error}"));
-                return Self { required: Vec::new(), body, notes: Vec::new() };
+                return Self { required: Vec::new(), body, notes: Vec::new(), schema_bytes: 0 };
             }
         };
         let required = required_keys(&document);
         let mut notes = Vec::new();
         let body = compile_body(document, &mut notes);
-        Self { required, body, notes }
+        Self { required, body, notes, schema_bytes: schema.len() }
+    }
+
+    /// Approximate size in memory, in bytes: a compiled schema was seen to take up to a dozen times its text.
+    pub fn bytes(&self) -> usize {
+        1_024 + 12 * self.schema_bytes
     }
 
     /// Why the schema cannot be used beyond its required keys; none when it can.

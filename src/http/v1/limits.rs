@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::layers::HttpContext;
-use crate::service::Toolrack;
+use crate::service::{MAX_SESSION_NAMES, Toolrack};
 
 /// What a request may hold. The operator sets these.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,6 +25,8 @@ pub struct LimitsDocument {
     pub queries: usize,
     /// Names in one description.
     pub names: usize,
+    /// Names in one change of a session's warm set.
+    pub session_names: usize,
     /// Calls in one request.
     pub calls: usize,
     /// After this time a request is answered with a 503, in milliseconds.
@@ -51,6 +53,7 @@ pub(crate) async fn read(
         query_chars: limits.query_chars,
         queries: limits.queries,
         names: limits.names,
+        session_names: MAX_SESSION_NAMES,
         calls: limits.calls,
         request_timeout_ms: u64::try_from(http.request_timeout.as_millis()).unwrap_or(u64::MAX),
         session_ttl_seconds: limits.session_ttl.as_secs(),

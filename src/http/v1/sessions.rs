@@ -12,7 +12,9 @@ use crate::core::warning::FieldError;
 use crate::http::body::{ApiJson, ApiPath, ApiQuery};
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
-use crate::service::{Caller, SessionDocument, SessionList, SessionListQuery, Toolrack, WarmAction};
+use crate::service::{
+    Caller, MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, Toolrack, WarmAction,
+};
 
 /// Most sessions of one page.
 const MAX_PAGE: u32 = 200;
@@ -53,9 +55,6 @@ pub struct SessionNames {
     #[schema(min_items = 1, max_items = 64)]
     names: Vec<String>,
 }
-
-/// Most names of one request; as many as a warm set can hold.
-const MAX_NAMES: usize = 64;
 
 /// An empty object.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -206,8 +205,8 @@ async fn change(
     action: WarmAction,
     body: &SessionNames,
 ) -> Result<Json<SessionDocument>, Problem> {
-    if !(1..=MAX_NAMES).contains(&body.names.len()) {
-        let detail = format!("send 1 to {MAX_NAMES} names");
+    if !(1..=MAX_SESSION_NAMES).contains(&body.names.len()) {
+        let detail = format!("send 1 to {MAX_SESSION_NAMES} names");
         return Err(Problem::invalid(vec![FieldError::new("/names", "invalid_value", detail)]));
     }
     Ok(Json(service.change_warm(caller, action, &body.names).await?))

@@ -1,0 +1,118 @@
+//! Heads: the row of a scope as it was read, parsed, and remembered for half a second.
+//!
+//! A head that was read earlier never takes the place of one that was read later, so that the request after a write
+//! sees the write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use moka::ops::compute::Op;
+use serde_json::Value;
+
+use super::{Error, Toolrack, uptime_ms};
+use crate::core::digest::Digest;
+use crate::core::id::Scope;
+use crate::core::policy::{self, Layer};
+use crate::core::warning::Warning;
+use crate::store::{ScopeRow, SealedSecret};
+
+/// The one secret of a scope.
+pub(super) const API_KEY: &str = "matcher.api_key";
+
+/// A head is looked at again after this time, so that a write of another process shows within a second.
+const FRESH_MS: u64 = 500;
+
+/// A scope as it was read, parsed.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub row: ScopeRow,
+    /// The row's catalog version, ready to be a key.
+    pub content_id: Arc<str>,
+    pub layer: Layer,
+    /// What could not be read of the stored document.
+    pub warnings: Vec<Warning>,
+    /// Of the stored document.
+    pub digest: Digest,
+}
+
+impl Head {
+    pub(super) fn new(row: ScopeRow) -> Self {
+        let document: Value = serde_json::from_str(&row.config).unwrap_or(Value::Null);
+        let (layer, warnings) = policy::load(&document);
+        let digest = Digest::of(row.config.as_bytes());
+        Self { content_id: row.catalog_version.as_str().into(), row, layer, warnings, digest }
+    }
+
+    pub(super) fn secret(&self) -> Option<&SealedSecret> {
+        self.row.secrets.iter().find(|secret| secret.name == API_KEY).map(|secret| &secret.sealed)
+    }
+}
+
+/// A head with the times at which the store was asked, in milliseconds of the process.
+#[derive(Debug)]
+pub(super) struct CachedHead {
+    head: Arc<Head>,
+    /// Given out when the read began.
+    ticket: u64,
+    checked_ms: AtomicU64,
+    claimed_ms: AtomicU64,
+}
+
+impl Toolrack {
+    /// The head of a scope, at most half a second old, or a second while another request reads it anew.
+    pub(super) async fn head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+        if let Some(cached) = self.0.caches.heads.get(scope).await {
+            let now = uptime_ms();
+            let age = now.saturating_sub(cached.checked_ms.load(Ordering::Relaxed));
+            let claimed = cached.claimed_ms.load(Ordering::Relaxed);
+            let claims = || {
+                let claim = &cached.claimed_ms;
+                now.saturating_sub(claimed) >= FRESH_MS
+                    && claim.compare_exchange(claimed, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            };
+            if age < FRESH_MS || (age < 2 * FRESH_MS && !claims()) {
+                return Ok(Arc::clone(&cached.head));
+            }
+        }
+        self.fresh_head(scope).await
+    }
+
+    /// Reads a scope past the cache.
+    pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+        let ticket = self.0.caches.next_ticket();
+        let row = self.0.store.scope(scope).await?;
+        Ok(self.keep_head(scope, row, ticket).await)
+    }
+
+    /// Remembers what a write answered.
+    pub(super) async fn written_head(&self, scope: &Scope, row: ScopeRow) -> Arc<Head> {
+        let ticket = self.0.caches.next_ticket();
+        self.keep_head(scope, row, ticket).await
+    }
+
+    async fn keep_head(&self, scope: &Scope, row: ScopeRow, ticket: u64) -> Arc<Head> {
+        let now = uptime_ms();
+        let known = self.0.caches.heads.get(scope).await.filter(|known| known.head.row == row);
+        let head = known.map_or_else(|| Arc::new(Head::new(row)), |known| Arc::clone(&known.head));
+        let cached = Arc::new(CachedHead {
+            head: Arc::clone(&head),
+            ticket,
+            checked_ms: now.into(),
+            claimed_ms: now.into(),
+        });
+        let newest = self.0.caches.heads.entry(scope.clone()).and_compute_with(|entry| {
+            let later = entry.is_some_and(|entry| entry.value().ticket > ticket);
+            std::future::ready(if later { Op::Nop } else { Op::Put(cached) })
+        });
+        newest.await;
+        head
+    }
+
+    /// The head of a scope that may not be named; nothing is stored for none.
+    pub(super) async fn optional_head(&self, scope: Option<Scope>) -> Result<Arc<Head>, Error> {
+        match scope {
+            Some(scope) => self.head(&scope).await,
+            None => Ok(Arc::clone(&self.0.nothing.head)),
+        }
+    }
+}

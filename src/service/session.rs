@@ -1,0 +1,224 @@
+//! A session as a snapshot: what it found, what it was sent last, its counters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::core::assemble::Sent;
+use crate::core::grant::Selection;
+use crate::core::id::SessionKey;
+use crate::core::policy::Policy;
+use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
+use crate::store::{SessionRow, SessionTouch, WarmTouch};
+
+/// What a session keeps of its last assembly.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct AssembledState {
+    pub selection: Selection,
+    pub tools_ref: Option<String>,
+    pub format: String,
+    pub profile: String,
+    pub window: u32,
+    pub sent: Sent,
+    pub base: ListingBase,
+}
+
+/// The tier and listing that a session started from, and what they were made for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct ListingBase {
+    pub tier: u8,
+    /// Digest of the listing's text.
+    pub listing: String,
+    pub catalog: String,
+    pub config: String,
+    pub grant: String,
+    pub format: String,
+}
+
+/// The stored form of what a session keeps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct SessionSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assembled: Option<Arc<AssembledState>>,
+}
+
+/// Counters of a session, written now and then.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    assemblies: AtomicU64,
+    searches: AtomicU64,
+    describes: AtomicU64,
+    calls: AtomicU64,
+}
+
+/// Counters of a session as they are stored and shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct LedgerDocument {
+    pub assemblies: u64,
+    pub searches: u64,
+    pub describes: u64,
+    pub calls: u64,
+}
+
+/// What a request does, for the ledger.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Deed {
+    Assembly,
+    Search,
+    Describe,
+    Call,
+    /// A change by hand, which the ledger does not count.
+    Change,
+}
+
+impl Ledger {
+    fn from_document(document: LedgerDocument) -> Self {
+        Self {
+            assemblies: document.assemblies.into(),
+            searches: document.searches.into(),
+            describes: document.describes.into(),
+            calls: document.calls.into(),
+        }
+    }
+
+    pub(super) fn document(&self) -> LedgerDocument {
+        LedgerDocument {
+            assemblies: self.assemblies.load(Ordering::Relaxed),
+            searches: self.searches.load(Ordering::Relaxed),
+            describes: self.describes.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn count(&self, deed: Deed) {
+        let counter = match deed {
+            Deed::Assembly => &self.assemblies,
+            Deed::Search => &self.searches,
+            Deed::Describe => &self.describes,
+            Deed::Call => &self.calls,
+            Deed::Change => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A snapshot of a session. Only ages and counters move inside one.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) settings: SessionSettings,
+    pub(super) warm: WarmSet,
+    created_at_ms: i64,
+    last_seen_ms: AtomicI64,
+    ledger: Arc<Ledger>,
+    /// Whether it waits to be flushed already.
+    dirty: AtomicBool,
+}
+
+impl Session {
+    pub(super) fn new(now: i64) -> Self {
+        Self {
+            settings: SessionSettings::default(),
+            warm: WarmSet::default(),
+            created_at_ms: now,
+            last_seen_ms: now.into(),
+            ledger: Arc::default(),
+            dirty: false.into(),
+        }
+    }
+
+    pub(super) fn from_row(row: SessionRow) -> Self {
+        let warm = row.warm.into_iter().map(|row| WarmTool {
+            key: row.tool,
+            first_seq: row.first_seq,
+            last_used_ms: row.last_used_ms,
+            pinned: row.pinned,
+            pending: row.pending,
+        });
+        Self {
+            // A row of another version costs the session its settings, not its warm set.
+            settings: serde_json::from_str(&row.settings).unwrap_or_default(),
+            warm: WarmSet::from_stored(warm.collect()),
+            created_at_ms: row.created_at_ms,
+            last_seen_ms: row.last_seen_ms.into(),
+            ledger: Arc::new(Ledger::from_document(serde_json::from_str(&row.ledger).unwrap_or_default())),
+            dirty: false.into(),
+        }
+    }
+
+    pub(super) fn with(&self, settings: SessionSettings, warm: WarmSet, now: i64) -> Self {
+        Self {
+            settings,
+            warm,
+            created_at_ms: self.created_at_ms,
+            last_seen_ms: now.into(),
+            ledger: Arc::clone(&self.ledger),
+            dirty: false.into(),
+        }
+    }
+
+    pub(super) fn created_at_ms(&self) -> i64 {
+        self.created_at_ms
+    }
+
+    pub(super) fn last_seen(&self) -> i64 {
+        self.last_seen_ms.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn seen(&self, now: i64) {
+        self.last_seen_ms.store(now, Ordering::Relaxed);
+    }
+
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Marks the snapshot as waiting to be flushed; whether it was not yet.
+    pub(super) fn mark_dirty(&self) -> bool {
+        !self.dirty.swap(true, Ordering::Relaxed)
+    }
+
+    /// The buffered part of the snapshot, which counts as flushed from now on.
+    pub(super) fn touch(&self, key: &SessionKey) -> SessionTouch {
+        self.dirty.store(false, Ordering::Relaxed);
+        let warm = self.warm.tools().iter();
+        SessionTouch {
+            key: key.clone(),
+            last_seen_ms: self.last_seen(),
+            ledger: serde_json::to_string(&self.ledger.document()).ok(),
+            warm: warm
+                .map(|tool| WarmTouch { tool: tool.key.clone(), last_used_ms: tool.last_used_ms })
+                .collect(),
+        }
+    }
+}
+
+/// What an update of a session did.
+#[derive(Debug, Default)]
+pub(super) struct Update {
+    pub warm: WarmChange,
+    /// New settings, where they are other than before.
+    pub settings: Option<SessionSettings>,
+    /// Everything is to start from nothing.
+    pub clear: bool,
+}
+
+impl Update {
+    pub(super) fn of(warm: WarmChange) -> Self {
+        Self { warm, ..Self::default() }
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.clear || self.settings.is_some() || self.warm.is_durable()
+    }
+}
+
+/// The bounds of a session's warm set.
+pub(super) fn warm_limits(policy: &Policy) -> WarmLimits {
+    WarmLimits { max: policy.max_warm_tools as usize, policy: policy.warm_policy }
+}

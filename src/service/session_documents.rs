@@ -1,0 +1,247 @@
+//! Sessions as documents: showing, listing, and what can be done to their warm sets by hand.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::context::{Caller, Context, GrantFields};
+use super::session::LedgerDocument;
+use super::sessions::{Deed, Session, SessionSettings, Update, warm_limits};
+use super::{Error, Toolrack};
+use crate::core::grant::Selection;
+use crate::core::id::{Id, SessionKey};
+use crate::core::tool::ToolKey;
+use crate::core::warm::WarmSet;
+use crate::core::warning::Warning;
+use crate::store::{ProjectFilter, SessionQuery};
+
+/// A tool of a session's warm set, as shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WarmDocument {
+    /// Stored name.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire_name: Option<String>,
+    pub group: String,
+    pub pinned: bool,
+    /// Found, and waiting for an epoch.
+    pub pending: bool,
+    pub last_used_ms: i64,
+}
+
+/// A session, as shown. An unknown one is empty.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionDocument {
+    #[schema(value_type = String)]
+    pub user: Id,
+    #[schema(value_type = Option<String>)]
+    pub project: Option<Id>,
+    #[schema(value_type = String)]
+    pub session: Id,
+    pub created_at_ms: i64,
+    pub last_seen_ms: i64,
+    /// The session's own limits, from its last assembly; null before the first.
+    #[schema(value_type = Option<Object>)]
+    pub selection: Option<Selection>,
+    pub format: Option<String>,
+    pub context_window: Option<u32>,
+    pub tools_ref: Option<String>,
+    /// Found tools in the order of first warming. Tools that the session may not see are left out.
+    pub warm: Vec<WarmDocument>,
+    pub ledger: LedgerDocument,
+    pub warnings: Vec<Warning>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionSummaryDocument {
+    #[schema(value_type = Option<String>)]
+    pub project: Option<Id>,
+    #[schema(value_type = String)]
+    pub session: Id,
+    pub created_at_ms: i64,
+    pub last_seen_ms: i64,
+    /// Tools in the warm set, pending and hidden ones included.
+    pub warm: i64,
+}
+
+/// A page of sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionList {
+    pub sessions: Vec<SessionSummaryDocument>,
+    /// For the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Which sessions to list.
+#[derive(Debug)]
+pub struct SessionListQuery {
+    pub user: Id,
+    /// Only sessions of this project; without it those of all projects and of none.
+    pub project: Option<Id>,
+    pub cursor: Option<String>,
+    pub limit: u32,
+}
+
+/// Most names in one change of a warm set: as many as a warm set can hold.
+pub const MAX_SESSION_NAMES: usize = 64;
+
+/// What to do with named tools of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarmAction {
+    Pin,
+    Unpin,
+    Release,
+}
+
+impl Toolrack {
+    /// A session with its warm set.
+    pub async fn session_document(&self, caller: &Caller) -> Result<SessionDocument, Error> {
+        let context = self.context(caller, &GrantFields::default()).await?;
+        let Some((key, session)) = &context.session else { return Err(no_session()) };
+        Ok(document(key, session, &context, Vec::new()))
+    }
+
+    /// Empties a session: warm set, pins and what it kept of its last assembly.
+    pub async fn reset_session(&self, caller: &Caller) -> Result<SessionDocument, Error> {
+        let key = caller.session_key().ok_or_else(no_session)?;
+        self.update_session(&key, Deed::Change, |_, warm, _| {
+            *warm = WarmSet::default();
+            Ok((Update { settings: Some(SessionSettings::default()), clear: true, ..Update::default() }, ()))
+        })
+        .await?;
+        self.session_document(caller).await
+    }
+
+    /// Pins, unpins or releases tools of a session.
+    pub async fn change_warm(
+        &self,
+        caller: &Caller,
+        action: WarmAction,
+        names: &[String],
+    ) -> Result<SessionDocument, Error> {
+        let context = self.context(caller, &GrantFields::default()).await?;
+        let Some((key, _)) = &context.session else { return Err(no_session()) };
+        let mut warnings = Vec::new();
+        let keys = resolve_names(&context, action, names, &mut warnings)?;
+        let limits = warm_limits(context.policy());
+        self.update_session(key, Deed::Change, |_, warm, now| {
+            let change = match action {
+                WarmAction::Pin => warm.pin(&keys, limits, now).map_err(|wanted| {
+                    let detail =
+                        format!("{wanted} pins are more than max_warm_tools ({}) allows", limits.max);
+                    Error::invalid("/names", "too_many_pins", detail)
+                })?,
+                WarmAction::Unpin => warm.unpin(&keys),
+                WarmAction::Release => warm.release(&keys),
+            };
+            Ok((Update::of(change), ()))
+        })
+        .await?;
+        let session = self.session(key).await?;
+        Ok(document(key, &session, &context, warnings))
+    }
+
+    /// A page of a user's sessions.
+    pub async fn list_sessions(&self, query: SessionListQuery) -> Result<SessionList, Error> {
+        let after = query.cursor.as_deref().map(read_cursor).transpose()?;
+        let project = query.project.map_or(ProjectFilter::Any, |project| ProjectFilter::Only(Some(project)));
+        // One more than asked for tells whether there is a next page.
+        let rows = SessionQuery { user: query.user, project, after, limit: query.limit + 1 };
+        let mut sessions = self.0.store.list_sessions(rows).await?;
+        let more = sessions.len() > query.limit as usize;
+        sessions.truncate(query.limit as usize);
+        let next_cursor =
+            sessions.last().filter(|_| more).map(|last| cursor(last.project.as_ref(), &last.session));
+        let shown = sessions.into_iter().map(|row| SessionSummaryDocument {
+            project: row.project,
+            session: row.session,
+            created_at_ms: row.created_at_ms,
+            last_seen_ms: row.last_seen_ms,
+            warm: row.warm,
+        });
+        Ok(SessionList { sessions: shown.collect(), next_cursor })
+    }
+}
+
+fn no_session() -> Error {
+    Error::invalid("/session", "missing_key", "this needs a session")
+}
+
+fn resolve_names(
+    context: &Context,
+    action: WarmAction,
+    names: &[String],
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<ToolKey>, Error> {
+    let mut keys: Vec<ToolKey> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let pointer = format!("/names/{at}");
+        let ids = context.view().select(name);
+        if ids.is_empty() && action == WarmAction::Pin {
+            return Err(Error::invalid(pointer, "unknown_tool", format!("there is no tool `{name}` to pin")));
+        }
+        if ids.is_empty() {
+            warnings.push(Warning::new("unknown_tool", format!("there is no tool `{name}`")).at(pointer));
+        }
+        for tool in ids.iter().filter_map(|id| context.view().get(*id)) {
+            if action == WarmAction::Pin && tool.core {
+                let detail = "a core tool is always in the array; it takes no pin";
+                warnings.push(Warning::new("core_tool", detail).for_tool(tool.stored_name()));
+            } else if !keys.contains(&tool.tool.tool.key()) {
+                keys.push(tool.tool.tool.key());
+            }
+        }
+    }
+    Ok(keys)
+}
+
+fn document(
+    key: &SessionKey,
+    session: &Session,
+    context: &Context,
+    warnings: Vec<Warning>,
+) -> SessionDocument {
+    let view = context.view();
+    let tools = session.warm.tools().iter().flat_map(|warm| {
+        view.by_key(&warm.key).into_iter().filter_map(|id| view.get(id)).map(move |tool| (warm, tool))
+    });
+    let shown = tools.map(|(warm, tool)| WarmDocument {
+        name: tool.stored_name().to_owned(),
+        wire_name: tool.mapped_name().map(str::to_owned),
+        group: view.group(tool).to_owned(),
+        pinned: warm.pinned,
+        pending: warm.pending,
+        last_used_ms: warm.last_used_ms,
+    });
+    let assembled = session.settings.assembled.as_deref();
+    SessionDocument {
+        user: key.user.clone(),
+        project: key.project.clone(),
+        session: key.session.clone(),
+        created_at_ms: session.created_at_ms(),
+        last_seen_ms: session.last_seen(),
+        selection: assembled.map(|assembled| assembled.selection.clone()),
+        format: assembled.map(|assembled| assembled.format.clone()),
+        context_window: assembled.map(|assembled| assembled.window),
+        tools_ref: assembled.and_then(|assembled| assembled.tools_ref.clone()),
+        warm: shown.collect(),
+        ledger: session.ledger().document(),
+        warnings,
+    }
+}
+
+/// A cursor is the place of the last row; `/` cannot occur in identifiers.
+fn cursor(project: Option<&Id>, session: &Id) -> String {
+    hex::encode(format!("{}/{session}", project.map_or("", Id::as_str)))
+}
+
+fn read_cursor(cursor: &str) -> Result<(Option<Id>, Id), Error> {
+    let read = || {
+        let text = String::from_utf8(hex::decode(cursor).ok()?).ok()?;
+        let (project, session) = text.split_once('/')?;
+        let project = if project.is_empty() { None } else { Some(Id::parse(project).ok()?) };
+        Some((project, Id::parse(session).ok()?))
+    };
+    read().ok_or_else(|| Error::invalid("/cursor", "invalid_value", "this is not a cursor of this list"))
+}

@@ -1,0 +1,58 @@
+//! Warming: what a session learns from a search, a description or a call.
+
+use super::context::Context;
+use super::sessions::{Deed, Update, warm_limits};
+use super::{Error, Toolrack};
+use crate::core::grant::View;
+use crate::core::policy::WarmPolicy;
+use crate::core::tool::ToolKey;
+use crate::core::warm::WarmSet;
+
+/// What a request did to its session's warm set, and the set as it is now; empty without a session.
+#[derive(Debug, Default)]
+pub(super) struct Warming {
+    /// Stored names of the tools that entered the array.
+    pub warmed: Vec<String>,
+    /// Stored names of the tools that left it.
+    pub evicted: Vec<String>,
+    pub warm: WarmSet,
+}
+
+/// Whether a tool can be warm: core tools are in the array anyway, unavailable ones must not be.
+pub(super) fn may_warm(view: &View, id: u32) -> bool {
+    view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable)
+}
+
+impl Toolrack {
+    /// Warms tools of the view, best first, where the request's session and config allow it; and notes the deed.
+    pub(super) async fn warm(&self, context: &Context, ids: &[u32], deed: Deed) -> Result<Warming, Error> {
+        let Some((session, _)) = &context.session else { return Ok(Warming::default()) };
+        let view = context.view();
+        let may_warm_here =
+            context.policy().warm_policy != WarmPolicy::Off && !self.plan(context).await?.plan.sends_all();
+        let mut found: Vec<(ToolKey, u32)> = Vec::new();
+        for id in ids.iter().copied().filter(|id| may_warm_here && may_warm(view, *id)) {
+            let key = view.get(id).map(|tool| tool.tool.tool.key());
+            found.extend(key.filter(|key| !found.iter().any(|(known, _)| known == key)).map(|key| (key, id)));
+        }
+        let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
+        let limits = warm_limits(context.policy());
+        let (change, warm) = self
+            .update_session(session, deed, |_, warm, now| {
+                let change = warm.warm(&keys, limits, now);
+                Ok((Update::of(change.clone()), (change, warm.clone())))
+            })
+            .await?;
+        let name = |key: &ToolKey| {
+            let asked = found.iter().find(|(known, _)| known == key).map(|(_, id)| *id);
+            let id = asked.or_else(|| view.by_key(key).first().copied())?;
+            view.get(id).map(|tool| tool.stored_name().to_owned())
+        };
+        let in_array = |key: &&ToolKey| warm.get(key).is_some_and(|tool| !tool.pending);
+        Ok(Warming {
+            warmed: change.added.iter().filter(in_array).filter_map(name).collect(),
+            evicted: change.evicted.iter().filter_map(name).collect(),
+            warm,
+        })
+    }
+}
