@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use super::digest::{Digest, Hasher, push_string};
 use super::format::ingest::{EntryLimits, read_entry};
 use super::format::{self, Format, TokenCounts, names};
+use super::schema::takes_object;
 use super::text::{hidden_characters, short_description};
 use super::tokens;
 use super::tool::{Tool, ToolKey};
@@ -372,9 +373,13 @@ impl Upload {
         let hidden = hidden_characters(&tool.description()) + hidden_characters(tool.name());
         if hidden > 0 {
             let detail = format!(
-                "the text holds {hidden} hidden characters; listings and matches show it without them"
+                "the text holds {hidden} hidden characters; listings and descriptions show it without them"
             );
             self.warnings.push(Warning::new("hidden_characters", detail).at(pointer).for_tool(tool.name()));
+        }
+        if !takes_object(tool.parameters()) {
+            let detail = "the schema's root is no object: providers may refuse the tool, and arguments are not checked";
+            self.warnings.push(Warning::new("schema_not_object", detail).at(pointer).for_tool(tool.name()));
         }
         match self.tools.get(&tool.key()) {
             Some(first) if first.digest() == tool.digest() => {}

@@ -123,6 +123,13 @@ pub fn by_endpoint(ranked: &[(u32, f64)], words: &Outcome, min_score: Option<f64
     let mut matches: Vec<Scored> = named.iter().map(|id| scored(0, *id, score_of(*id))).collect();
     let room = limit.saturating_sub(matches.len());
     matches.extend(rest.map(|(at, (id, score))| scored(at, *id, *score)).take(room));
+    // An endpoint that answered for fewer tools than it was asked about leaves the rest to the words.
+    let unranked =
+        |scored: &Scored| !ranked.iter().any(|(id, _)| *id == scored.id) && !named.contains(&scored.id);
+    let by_words = by_keywords(words).matches.into_iter().filter(unranked);
+    matches.extend(
+        by_words.map(|found| Scored { score: 0.0, ..found }).take(limit.saturating_sub(matches.len())),
+    );
     let nearest = if matches.is_empty() {
         let weak = ranked
             .iter()

@@ -13,6 +13,7 @@ pub mod lexical;
 pub mod listing;
 pub mod matches;
 pub mod messages;
+pub mod named;
 pub mod policy;
 pub mod schema;
 pub mod selector;

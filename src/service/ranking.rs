@@ -8,6 +8,7 @@ use super::context::{Caller, Context};
 use super::{Error, Toolrack};
 use crate::core::lexical::{Outcome, Part, search};
 use crate::core::matches::{Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::named::promote;
 use crate::core::policy::{Matcher, origin_of};
 use crate::rerank::{RerankRequest, check_url};
 
@@ -31,7 +32,9 @@ impl Toolrack {
         queries: &[String],
         limit: usize,
     ) -> Result<Ranking, Error> {
-        let matcher = context.policy().matcher.as_ref();
+        // Nobody is asked about nothing.
+        let anything = context.view().visible().next().is_some();
+        let matcher = context.policy().matcher.as_ref().filter(|_| anything);
         // An endpoint ranks more than is shown, and needs the words' evidence about each.
         let wanted = matcher.map_or(limit, |matcher| limit.max(matcher.max_documents as usize));
         let words = self.keyword_outcomes(context, queries, wanted).await?;
@@ -73,7 +76,12 @@ impl Toolrack {
         if !aliases.candidates.is_empty() {
             parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
         }
-        Ok(queries.iter().map(|query| search(&parts, view.tools.len(), query, limit)).collect())
+        let ranked = queries.iter().map(|query| {
+            let mut outcome = search(&parts, view.tools.len(), query, limit);
+            promote(view, query, &mut outcome);
+            outcome
+        });
+        Ok(ranked.collect())
     }
 
     async fn rank_by_endpoint(

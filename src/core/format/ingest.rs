@@ -121,6 +121,20 @@ struct Shape {
 /// Tells the shape of an entry by its keys (`tool-formats.md`, section 1.5).
 fn shape_of(members: &Members<'_>) -> Result<Shape, Rejected> {
     const LATER: [&str; 4] = ["functionDeclarations", "parametersJsonSchema", "toolSpec", "tools"];
+    // A provider's own tool (a web search, a computer) has no schema that another provider would understand.
+    let kind = members.0.iter().find(|(key, _)| key == "type").map(|(_, value)| value.get());
+    let ordinary = match kind {
+        None | Some("null" | "\"function\"") => true,
+        Some("\"custom\"") => members.has("input_schema"),
+        Some(_) => members.has("parameters") || members.has("inputSchema"),
+    };
+    if !ordinary {
+        let detail = format!(
+            "a tool of type {} is a provider's own; only tools with a schema are kept",
+            kind.unwrap_or_default()
+        );
+        return Err(Rejected::new("unsupported_format", "/type", detail));
+    }
     if let Some(key) = LATER.iter().find(|key| members.has(key)) {
         let detail = format!("tools of the shape with `{key}` are not read yet");
         return Err(Rejected::new("unsupported_format", format!("/{key}"), detail));
@@ -209,7 +223,9 @@ fn read_parts<'a>(outer: &mut Members<'a>, inner: &mut Members<'a>, shape: &Shap
         let detail = format!("`name` has more than {MAX_NAME_CHARS} characters");
         return Err(Rejected::new("name_too_long", format!("{at}/name"), detail));
     }
-    let group = outer.take_text("group", "")?.filter(|group| !group.trim().is_empty());
+    let group = outer.take_text("group", "")?;
+    let group =
+        group.map(|group| Cow::<'a, str>::Owned(group.trim().to_owned())).filter(|group| !group.is_empty());
     if group.as_ref().is_some_and(|group| group.chars().nth(MAX_GROUP_CHARS).is_some()) {
         let detail = format!("`group` has more than {MAX_GROUP_CHARS} characters");
         return Err(Rejected::new("group_too_long", "/group", detail));
@@ -310,6 +326,8 @@ mod tests {
         assert_eq!(reason(r#"{"name":"a\u0000"}"#), "nul_character");
         assert_eq!(reason(r#"{"name":"a","description":"\ud800"}"#), "invalid_text");
         assert_eq!(reason(r#"{"toolSpec":{"name":"a"}}"#), "unsupported_format");
+        assert_eq!(reason(r#"{"type":"web_search_20250305","name":"web_search"}"#), "unsupported_format");
+        assert_eq!(reason(r#"{"type":"custom","name":"a","format":{}}"#), "unsupported_format");
         assert_eq!(reason(r#"{"name":"a","inputSchema":{"json":{}}}"#), "unsupported_format");
         assert_eq!(reason(&json!({"name": "x".repeat(513)}).to_string()), "name_too_long");
         assert_eq!(

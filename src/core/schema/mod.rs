@@ -42,6 +42,18 @@ struct Body {
     plan: Plan,
 }
 
+/// Whether the root of a schema can describe arguments, which are an object: its type is `object`, one of several, or
+/// not said.
+pub fn takes_object(schema: &str) -> bool {
+    let Ok(root) = serde_json::from_str::<serde_json::Map<String, Value>>(schema) else { return false };
+    match root.get("type") {
+        None => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    }
+}
+
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -76,7 +88,11 @@ impl Validator {
         };
         let required = required_keys(&document);
         let mut notes = Vec::new();
-        let body = compile_body(document, &mut notes);
+        let body = if takes_object(schema) {
+            compile_body(document, &mut notes)
+        } else {
+            Err("the root of the schema is no object".to_owned())
+        };
         Self { required, body, notes, schema_bytes: schema.len() }
     }
 
