@@ -86,8 +86,10 @@ async fn run(
     });
     let served = http::server::serve(listener, http::app(service, context, stop.clone()), stop, drain).await;
     upkeep_stop.cancel();
-    upkeep.await.map_err(Failure::new)?;
+    let upkeep = upkeep.await;
+    // Whatever ended the server or its upkeep, what is buffered is written.
     started.close().await?;
+    upkeep.map_err(Failure::new)?;
     served.map_err(Failure::new)
 }
 

@@ -286,6 +286,15 @@ impl View {
         self.tools.binary_search_by(|tool| tool.stored_name().cmp(name)).ok().map(|at| at as u32)
     }
 
+    /// A name by which a caller reaches a tool: the stored one, unless that means something else.
+    pub fn callable_name<'t>(&self, tool: &'t ViewTool) -> &'t str {
+        let reached = match self.resolve(tool.stored_name()) {
+            Resolved::Tool(id) => self.get(id).is_some_and(|found| std::ptr::eq(found, tool)),
+            _ => false,
+        };
+        if reached { tool.stored_name() } else { tool.wire_name() }
+    }
+
     /// What a wire, stored or uploaded name means, in this order; the bridge comes before all.
     pub fn resolve(&self, name: &str) -> Resolved<'_> {
         if let Some(base) = name.strip_prefix(self.bridge_prefix.as_str())

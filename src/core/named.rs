@@ -35,6 +35,9 @@ pub fn promote(view: &View, query: &str, outcome: &mut Outcome) {
     if named.is_empty() {
         return;
     }
+    // Of several tools with one name, the words beside the name decide.
+    let rank = |id: u32| outcome.hits.iter().position(|hit| hit.candidate == id).unwrap_or(usize::MAX);
+    named.sort_by_key(|(id, whole)| (!whole, rank(*id)));
     let best = outcome.hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let hits = named.iter().map(|(id, whole)| {
         let ranked = outcome.hits.iter().find(|hit| hit.candidate == *id).copied();

@@ -215,6 +215,26 @@ impl Tool {
         &self.aliases
     }
 
+    /// What the tool is called besides its name: its aliases, and the titles that MCP tools carry.
+    pub fn other_names(&self) -> Vec<String> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Titled {
+            title: Option<serde_json::Value>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Titles {
+            annotations: Option<Titled>,
+            extra: Option<Titled>,
+        }
+        let titles: Titles = serde_json::from_str(&self.body).unwrap_or_default();
+        let titled =
+            [titles.annotations, titles.extra].into_iter().flatten().filter_map(|titled| titled.title);
+        let titles = titled.filter_map(|title| title.as_str().map(str::to_owned));
+        self.aliases.iter().cloned().chain(titles).collect()
+    }
+
     /// Approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.body.len() + self.group.len() + self.name.len()

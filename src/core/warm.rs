@@ -190,6 +190,17 @@ impl WarmSet {
         }
         if epoch || limits.policy != WarmPolicy::Epoch {
             self.evict(limits.max, &[], |_| true, &mut change);
+            // A bound that became smaller than the number of pins holds for pins too.
+            let over = self.tools.len().saturating_sub(limits.max);
+            if over > 0 {
+                let mut ages: Vec<(i64, ToolKey)> =
+                    self.tools.iter().map(|tool| (tool.last_used_ms, tool.key.clone())).collect();
+                ages.sort();
+                let oldest: Vec<ToolKey> = ages.into_iter().take(over).map(|(_, key)| key).collect();
+                self.tools.retain(|tool| !oldest.contains(&tool.key));
+                change.updated.retain(|key| !oldest.contains(key));
+                change.evicted.extend(oldest);
+            }
         }
         change
     }

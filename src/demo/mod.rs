@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::core::id::{Id, InvalidId, Scope};
@@ -43,7 +44,7 @@ pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoEr
     let mut walk = Walk { service, caller, out, step: 0 };
 
     walk.title("An agent uploads the tools of its eight MCP servers")?;
-    let written = service.put_catalog(&scope, serde_json::from_str(TOOLS)?, None, false).await?;
+    let written = service.put_catalog(&scope, sample()?, None, false).await?;
     walk.line(format_args!("PUT /v1/users/{USER}/catalog -> {} tools stored", written.diff.added.count))?;
     for warning in &written.warnings {
         walk.line(format_args!("  {}: {}", warning.code, warning.detail))?;
@@ -87,6 +88,12 @@ pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoEr
         third.to_string().len()
     ))?;
     Ok(())
+}
+
+/// The sample as an agent would send it: the file's line breaks are for readers, and would count as tokens.
+fn sample() -> Result<Vec<Box<RawValue>>, serde_json::Error> {
+    let tools: Vec<Value> = serde_json::from_str(TOOLS)?;
+    tools.iter().map(|tool| RawValue::from_string(tool.to_string())).collect()
 }
 
 fn call(id: &str, name: &str, arguments: &Value) -> Value {

@@ -249,13 +249,15 @@ impl Exchange {
         let route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str);
         telemetry::request(route, &self.method, status, elapsed.as_secs_f64());
 
-        let took_ms = elapsed.as_secs_f64() * 1000.0;
+        let took_ms = (elapsed.as_secs_f64() * 100_000.0).round() / 100.0;
         let (id, method, status) = (self.id.as_str(), self.method.as_str(), status.as_u16());
         let code = problem.map(|problem| problem.code().as_str());
         let cause = problem.and_then(Problem::cause);
         // Paths hold names of users and tools, so they are told at debug level only.
         if status >= 500 {
             tracing::error!(request_id = id, method, route, status, took_ms, code, cause, "request failed");
+        } else if status >= 400 {
+            tracing::info!(request_id = id, method, route, status, took_ms, code, "request refused");
         } else {
             tracing::debug!(
                 request_id = id,

@@ -187,7 +187,7 @@ impl SessionAssembly<'_> {
         stored: &Session,
         warm: &mut WarmSet,
         now: i64,
-        warnings: Vec<Warning>,
+        mut warnings: Vec<Warning>,
     ) -> (Update, Answer) {
         let catalogs = &self.context.entry.catalogs;
         let view = self.context.view();
@@ -198,6 +198,7 @@ impl SessionAssembly<'_> {
         let touched = warm.touch(&self.used, now);
         let settled = warm.settle(warm_limits(self.context.policy()), self.request.epoch);
         let shown = shown_warm(self.context, self.plan, warm);
+        warnings.extend(eviction_warning(self.context, &settled.evicted));
 
         let previous = stored.settings.assembled.as_deref();
         let origin = Origin {
@@ -256,6 +257,15 @@ impl SessionAssembly<'_> {
             format: format.to_owned(),
         }
     }
+}
+
+/// What an assembly took out of the warm set, because the bound is smaller than before or an epoch let new tools in.
+fn eviction_warning(context: &Context, evicted: &[ToolKey]) -> Option<Warning> {
+    let view = context.view();
+    let tools = evicted.iter().flat_map(|key| view.by_key(key)).filter_map(|id| view.get(id));
+    let names: Vec<&str> = tools.map(|tool| tool.stored_name()).collect();
+    let detail = format!("max_warm_tools allows no more: {} left the array", names.join(", "));
+    (!names.is_empty()).then(|| Warning::new("warm_evicted", detail))
 }
 
 /// The warm tools that stand in the array, in their order.

@@ -14,9 +14,10 @@ use super::{Error, Toolrack};
 use crate::core::calls::{read_arguments, read_calls};
 use crate::core::format::Format;
 use crate::core::format::{ModelCall, render_whole};
-use crate::core::grant::{BridgeTool, Resolved};
+use crate::core::grant::{BridgeTool, Resolved, View, ViewTool};
+use crate::core::warning::Warning;
 
-/// Names in one answer of `tool_describe`.
+/// What `tool_describe` says when it was given no name.
 const NOTHING_ASKED: &str = "name at least one tool";
 
 /// What a bridge request asks for.
@@ -73,12 +74,25 @@ pub struct BridgeAnswer {
     pub warmed: Vec<String>,
     /// Tools that had to leave it.
     pub evicted: Vec<String>,
+    /// What was asked for and not done as asked, once for all calls.
+    pub warnings: Vec<Warning>,
 }
 
 /// What handling one call gave.
 enum Handled {
     Respond { content: String, is_error: bool },
     Dispatch(Vec<Dispatch>),
+}
+
+impl BridgeAnswer {
+    /// Adds warnings that are not there yet.
+    fn warn(&mut self, warnings: Vec<Warning>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+    }
 }
 
 impl Handled {
@@ -102,11 +116,17 @@ impl Toolrack {
             let detail = format!("{} calls are more than {most} at once", request.calls.len());
             return Err(Error::invalid("/calls", "too_many", detail));
         }
-        let mut answer = BridgeAnswer { results: Vec::new(), warmed: Vec::new(), evicted: Vec::new() };
-        for call in &request.calls {
+        let mut answer = BridgeAnswer {
+            results: Vec::new(),
+            warmed: Vec::new(),
+            evicted: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for at in 0..request.calls.len() {
             // The session moves with each call.
             let context = self.context(&request.caller, &request.fields).await?;
-            let result = self.handle(&context, &request, call, &mut answer).await?;
+            answer.warn(context.warnings());
+            let result = self.handle(&context, &request, at, &mut answer).await?;
             answer.results.push(result);
         }
         Ok(answer)
@@ -116,14 +136,19 @@ impl Toolrack {
         &self,
         context: &Context,
         request: &BridgeRequest,
-        call: &Value,
+        at: usize,
         answer: &mut BridgeAnswer,
     ) -> Result<BridgeResult, Error> {
-        let wire = context.format.wire();
-        let call = match wire.read_call(call) {
+        let raw = request.calls.get(at).unwrap_or(&Value::Null);
+        let call = match context.format.wire().read_call(raw) {
             Ok(call) => call,
             Err(why) => {
-                let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                // A block of text or thought was never meant as a call: no message to the model could answer it.
+                let kind = raw.get("type").and_then(Value::as_str);
+                if matches!(kind, Some("text" | "thinking" | "redacted_thinking")) {
+                    return Err(Error::invalid(format!("/calls/{at}"), "invalid_call", why));
+                }
+                let id = raw.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let reply_to = ReplyTo { id, name: String::new() };
                 let content = json!({"error": {"code": "invalid_call", "message": why}});
                 return Ok(result(context.format, reply_to, Handled::error(&content)));
@@ -150,20 +175,15 @@ impl Toolrack {
             // Not ours to judge: the agent's own tools may take anything.
             Err(_) => call.arguments.unwrap_or_default(),
         };
-        let mut dispatch =
-            Dispatch { id: call.id, name: call.name, group: None, uploaded_name: None, arguments };
-        if let Resolved::Tool(id) = view.resolve_tool(&dispatch.name)
-            && let Some(tool) = view.get(id)
-        {
-            tool.stored_name().clone_into(&mut dispatch.name);
-            if tool.tool.tool.name() != tool.stored_name() {
-                dispatch.group = Some(tool.tool.tool.group().to_owned());
-                dispatch.uploaded_name = Some(tool.tool.tool.name().to_owned());
-            }
-            let warming = self.warm(context, &[id], Deed::Call).await?;
-            answer.warmed.extend(warming.warmed);
-            answer.evicted.extend(warming.evicted);
-        }
+        let Some((id, tool)) = known_tool(view, &call.name) else {
+            let dispatch =
+                Dispatch { id: call.id, name: call.name, group: None, uploaded_name: None, arguments };
+            return Ok(Handled::Dispatch(vec![dispatch]));
+        };
+        let dispatch = Dispatch::of(tool, call.id, arguments);
+        let warming = self.warm(context, &[id], Deed::Call).await?;
+        answer.warmed.extend(warming.warmed);
+        answer.evicted.extend(warming.evicted);
         Ok(Handled::Dispatch(vec![dispatch]))
     }
 
@@ -178,7 +198,7 @@ impl Toolrack {
         let arguments = match read_arguments(call.arguments.as_ref()) {
             Ok(arguments) => arguments,
             // A bare text is a query or a name; only a call cannot be made of it.
-            Err(_) if tool != BridgeTool::Call && call.arguments.as_ref().is_some_and(Value::is_string) => {
+            Err(_) if tool != BridgeTool::Call && is_plain_text(call.arguments.as_ref()) => {
                 Map::from_iter([("query".to_owned(), call.arguments.clone().unwrap_or_default())])
             }
             Err(fault) => {
@@ -234,6 +254,11 @@ impl Toolrack {
         let found = self.search(search).await?;
         answer.warmed.extend(found.warmed.iter().cloned());
         answer.evicted.extend(found.evicted.iter().cloned());
+        answer.warn(found.warnings.clone());
+        if let Some(reason) = found.reason {
+            let detail = format!("the rerank endpoint did not answer ({reason}); keywords ranked");
+            answer.warn(vec![Warning::new("search_degraded", detail)]);
+        }
         let mut text = search_text(context, &found);
         if !notes.is_empty() {
             text["notes"] = Value::from(notes);
@@ -255,12 +280,9 @@ impl Toolrack {
             return Ok(Handled::error(&json!({"error": {"code": "missing_name", "message": NOTHING_ASKED}})));
         }
         let view = context.view();
-        let described = look_up(context, &names);
+        let described = look_up(context, &names, "bridge");
         let wire = |ids: &[u32]| {
-            ids.iter()
-                .filter_map(|id| view.get(*id))
-                .map(super::super::core::grant::ViewTool::wire_name)
-                .collect::<Vec<_>>()
+            ids.iter().filter_map(|id| view.get(*id)).map(ViewTool::wire_name).collect::<Vec<_>>()
         };
         let tools: Vec<Box<RawValue>> = described
             .ids
@@ -308,7 +330,9 @@ impl Toolrack {
             }
         };
         let call_id = if call_id.is_empty() { "call" } else { call_id };
-        let resolved = self.resolve_calls(context, calls, call_id).await;
+        let calls = calls.into_iter().map(|call| (call, call_id.to_owned())).collect();
+        let mut resolved = self.resolve_calls(context, calls).await;
+        answer.warn(std::mem::take(&mut resolved.warnings));
         count_unknown(&resolved, "bridge");
         let warming = self.warm(context, &resolved.called, Deed::Call).await?;
         answer.warmed.extend(warming.warmed);
@@ -333,6 +357,19 @@ impl Toolrack {
             .collect();
         Ok(Handled::error(&json!({"results": results})))
     }
+}
+
+/// The tool of the grant that a name means.
+fn known_tool<'v>(view: &'v View, name: &str) -> Option<(u32, &'v ViewTool)> {
+    match view.resolve_tool(name) {
+        Resolved::Tool(id) => view.get(id).map(|tool| (id, tool)),
+        _ => None,
+    }
+}
+
+/// Whether arguments are a text that was never meant to be JSON.
+fn is_plain_text(arguments: Option<&Value>) -> bool {
+    arguments.and_then(Value::as_str).is_some_and(|text| !text.trim_start().starts_with(['{', '[', '"']))
 }
 
 fn result(format: Format, reply_to: ReplyTo, handled: Handled) -> BridgeResult {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::context::{Caller, Context, GrantFields};
 use super::describe::{Target, shown, suggestions, target};
 use super::sessions::Deed;
-use super::{Error, Toolrack};
+use super::{Error, Toolrack, blocking};
 use crate::core::calls::{CallFault, InnerCall, read_calls, unwrap_nested};
 use crate::core::grant::{View, ViewTool};
 use crate::core::schema::{Validator, Verdict};
@@ -21,6 +21,8 @@ use crate::telemetry;
 
 /// Keys of the arguments that an error repeats.
 const MAX_RECEIVED_KEYS: usize = 32;
+/// Longest schema that an error carries, in bytes: about 4,000 tokens.
+const MAX_ERROR_SCHEMA_BYTES: usize = 16 * 1_024;
 
 /// What a call request asks for.
 #[derive(Debug, Clone)]
@@ -116,6 +118,23 @@ pub(super) struct Resolved {
     pub results: Vec<Result<Dispatch, Box<CallError>>>,
     /// Tools that were meant, also with wrong arguments.
     pub called: Vec<u32>,
+    /// Arguments that were not checked, and why.
+    pub warnings: Vec<Warning>,
+}
+
+impl Dispatch {
+    /// A call of a tool under its stored name; a qualified one is told by its upload too.
+    pub(super) fn of(tool: &ViewTool, id: String, arguments: Value) -> Self {
+        let upload = &tool.tool.tool;
+        let qualified = upload.name() != tool.stored_name();
+        Self {
+            id,
+            name: tool.stored_name().to_owned(),
+            group: qualified.then(|| upload.group().to_owned()),
+            uploaded_name: qualified.then(|| upload.name().to_owned()),
+            arguments,
+        }
+    }
 }
 
 impl Toolrack {
@@ -130,49 +149,61 @@ impl Toolrack {
             return Err(Error::invalid("/calls", "too_many", detail));
         }
         let context = self.context(&request.caller, &request.fields).await?;
-        let call_id = request.call_id.as_deref().unwrap_or("call");
-        let entries = Map::from_iter([("calls".to_owned(), Value::Array(request.calls))]);
+        let common = request.call_id.as_deref().unwrap_or("call");
+        let mut entries = request.calls;
+        let ids: Vec<Option<String>> = entries.iter_mut().map(take_call_id).collect();
+        let entries = Map::from_iter([("calls".to_owned(), Value::Array(entries))]);
         let resolved = match read_calls(&entries, most) {
-            Ok(calls) => self.resolve_calls(&context, calls, call_id).await,
-            Err(fault) => Resolved { results: vec![Err(CallError::boxed(fault))], called: Vec::new() },
+            Ok(calls) => {
+                let ids = ids.into_iter().map(|id| id.unwrap_or_else(|| common.to_owned()));
+                self.resolve_calls(&context, calls.into_iter().zip(ids).collect()).await
+            }
+            Err(fault) => Resolved { results: vec![Err(CallError::boxed(fault))], ..Resolved::default() },
         };
         count_unknown(&resolved, "call");
         let warming = self.warm(&context, &resolved.called, Deed::Call).await?;
+        let mut warnings = context.warnings();
+        warnings.extend(resolved.warnings);
         Ok(CallAnswer {
             results: resolved.results.into_iter().map(CallResult::from).collect(),
             warmed: warming.warmed,
             evicted: warming.evicted,
-            warnings: context.warnings(),
+            warnings,
         })
     }
 
-    /// Resolves calls in order: names, arguments, schemas.
+    /// Resolves calls in order: names, arguments, schemas. Each comes with the id that its dispatch begins with.
     pub(super) async fn resolve_calls(
         &self,
         context: &Context,
-        calls: Vec<Result<InnerCall, CallFault>>,
-        call_id: &str,
+        calls: Vec<(Result<InnerCall, CallFault>, String)>,
     ) -> Resolved {
         let mut resolved = Resolved::default();
         let mut repeats: HashMap<String, usize> = HashMap::new();
-        for call in calls {
+        for (call, call_id) in calls {
             let result = match call {
-                Ok(call) => self.resolve_call(context, call, &mut resolved.called).await,
+                Ok(call) => self.resolve_call(context, call, &mut resolved).await,
                 Err(fault) => Err(CallError::boxed(fault)),
             };
-            resolved.results.push(
-                result.map(|(id, arguments)| dispatch(context.view(), id, arguments, call_id, &mut repeats)),
-            );
+            let dispatch = result.map(|(tool, arguments)| {
+                let mut id = format!("{call_id}:tool:{}", tool.stored_name());
+                let repeat = repeats.entry(id.clone()).and_modify(|count| *count += 1).or_insert(1);
+                if *repeat > 1 {
+                    id.push_str(&format!("#{repeat}"));
+                }
+                Dispatch::of(tool, id, arguments)
+            });
+            resolved.results.push(dispatch);
         }
         resolved
     }
 
-    async fn resolve_call(
+    async fn resolve_call<'c>(
         &self,
-        context: &Context,
+        context: &'c Context,
         call: InnerCall,
-        called: &mut Vec<u32>,
-    ) -> Result<(u32, Value), Box<CallError>> {
+        resolved: &mut Resolved,
+    ) -> Result<(&'c ViewTool, Value), Box<CallError>> {
         let view = context.view();
         let id = match target(view, &call.name) {
             Target::Tool(id) => id,
@@ -195,13 +226,13 @@ impl Toolrack {
                 return Err(name_error(view, "unknown_tool", &call.name, &suggestions(view, &call.name)));
             }
         };
-        called.push(id);
+        resolved.called.push(id);
         let Some(entry) = view.get(id) else { return Err(Box::default()) };
         let tool = &entry.tool.tool;
         let arguments = call.arguments.map_err(|fault| {
             Box::new(CallError {
                 code: fault.code,
-                message: format!("{} The tool was NOT called.", fault.message),
+                message: format!("{}. The tool was NOT called.", fault.message.trim_end_matches('.')),
                 schema: schema_of(entry),
                 ..CallError::default()
             })
@@ -210,20 +241,29 @@ impl Toolrack {
         let arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
             declared.iter().any(|known| known == key)
         }));
-        let validator = self.validator(entry).await;
-        check_arguments(entry, &validator, &arguments)?;
-        Ok((id, arguments))
+        let verdict = match self.validator(entry).await {
+            Ok(validator) => validator.check(&arguments),
+            Err(error) => Verdict::Unchecked(error.to_string()),
+        };
+        resolved.warnings.extend(check_arguments(entry, verdict, &arguments)?);
+        Ok((entry, arguments))
     }
 
-    async fn validator(&self, entry: &ViewTool) -> Arc<Validator> {
+    async fn validator(&self, entry: &ViewTool) -> Result<Arc<Validator>, Error> {
         let digest = entry.tool.tool.digest();
         if let Some(validator) = self.0.caches.validators.get(&digest).await {
-            return validator;
+            return Ok(validator);
         }
-        let validator = Arc::new(Validator::compile(entry.tool.tool.parameters()));
-        self.0.caches.validators.insert(digest, Arc::clone(&validator)).await;
-        validator
+        let tool = Arc::clone(&entry.tool.tool);
+        let build = async move { blocking(move || Arc::new(Validator::compile(tool.parameters()))).await };
+        Ok(self.0.caches.validators.try_get_with(digest, build).await?)
     }
+}
+
+/// Takes an entry's own `call_id` out, so that it is not taken for an argument.
+fn take_call_id(entry: &mut Value) -> Option<String> {
+    let id = entry.as_object_mut()?.shift_remove("call_id")?;
+    id.as_str().filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// Counts calls of names that mean nothing.
@@ -258,7 +298,7 @@ fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> Box<C
     Box::new(CallError {
         code,
         message,
-        suggestions: tools.iter().map(|tool| tool.stored_name().to_owned()).collect(),
+        suggestions: tools.iter().map(|tool| view.callable_name(tool).to_owned()).collect(),
         ..CallError::default()
     })
 }
@@ -278,18 +318,29 @@ fn declared_arguments(parameters: &str) -> Vec<String> {
         .collect()
 }
 
+/// The schema that an error carries, so that one retry mends the call; a very long one is left to `describe`.
 fn schema_of(entry: &ViewTool) -> Option<Box<RawValue>> {
-    serde_json::from_str(entry.tool.tool.parameters()).ok()
+    let schema = entry.tool.tool.parameters();
+    if schema.len() > MAX_ERROR_SCHEMA_BYTES { None } else { serde_json::from_str(schema).ok() }
 }
 
-fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -> Result<(), Box<CallError>> {
+/// Nothing, or a warning, for arguments that the tool can be run with.
+fn check_arguments(
+    entry: &ViewTool,
+    verdict: Verdict,
+    arguments: &Value,
+) -> Result<Option<Warning>, Box<CallError>> {
     let name = entry.wire_name();
     let received = || {
         let keys = arguments.as_object().map(|object| object.keys().take(MAX_RECEIVED_KEYS));
         keys.map(|keys| keys.map(|key| one_line(key).into_owned()).collect())
     };
-    match validator.check(arguments) {
-        Verdict::Valid | Verdict::Unchecked(_) => Ok(()),
+    match verdict {
+        Verdict::Valid => Ok(None),
+        Verdict::Unchecked(reason) => {
+            let detail = format!("the arguments were not checked: {reason}");
+            Ok(Some(Warning::new("arguments_unchecked", detail).for_tool(entry.stored_name())))
+        }
         Verdict::Missing(missing) => {
             let shown: Vec<String> = missing.iter().map(|name| one_line(name).into_owned()).collect();
             Err(Box::new(CallError {
@@ -307,7 +358,7 @@ fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -
         Verdict::Invalid(violation) => Err(Box::new(CallError {
             code: "invalid_arguments",
             message: format!(
-                "`{name}` was NOT called: {} ({}) {}",
+                "`{name}` was NOT called: {} breaks `{}`: {}",
                 violation.path, violation.constraint, violation.message
             ),
             path: Some(violation.path),
@@ -317,26 +368,4 @@ fn check_arguments(entry: &ViewTool, validator: &Validator, arguments: &Value) -
             ..CallError::default()
         })),
     }
-}
-
-fn dispatch(
-    view: &View,
-    id: u32,
-    arguments: Value,
-    call_id: &str,
-    repeats: &mut HashMap<String, usize>,
-) -> Dispatch {
-    let (name, upload) = match view.get(id) {
-        Some(tool) => {
-            let upload = &tool.tool.tool;
-            let qualified = (upload.name() != tool.stored_name())
-                .then(|| (upload.group().to_owned(), upload.name().to_owned()));
-            (tool.stored_name().to_owned(), qualified)
-        }
-        None => (String::new(), None),
-    };
-    let repeat = repeats.entry(name.clone()).and_modify(|count| *count += 1).or_insert(1);
-    let number = if *repeat > 1 { format!("#{repeat}") } else { String::new() };
-    let (group, uploaded_name) = upload.unzip();
-    Dispatch { id: format!("{call_id}:tool:{name}{number}"), name, group, uploaded_name, arguments }
 }

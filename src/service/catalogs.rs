@@ -1,5 +1,6 @@
 //! Catalogs: stored ones of users and projects, and inline ones that an assembly carries.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -104,7 +105,7 @@ impl Toolrack {
             if rows.version != *wanted {
                 return Err(Error::new(Kind::Conflict, "the catalog was replaced while it was read"));
             }
-            blocking(move || read_rows(rows)).await?.map(Arc::new)
+            blocking(move || Arc::new(read_rows(rows))).await
         };
         Ok(self.0.caches.catalogs.try_get_with(Arc::clone(content_id), load).await?)
     }
@@ -474,34 +475,39 @@ fn tool_row(tool: &CatalogTool) -> ToolRow {
 }
 
 /// A catalog from its rows. Counts that another version of the program stored are made again.
-fn read_rows(rows: CatalogRows) -> Result<Catalog, Error> {
-    let incoming: Result<Vec<Incoming>, Error> = rows
+fn read_rows(rows: CatalogRows) -> Catalog {
+    let incoming: Vec<Incoming> = rows
         .tools
         .into_iter()
-        .map(|row| {
+        .filter_map(|row| {
             let counts = StoredCounts::from_text(&row.tokens);
             let tool = match Digest::from_hex(&row.digest) {
                 Some(digest) => Tool::from_stored(row.body, digest),
                 None => Tool::from_body(row.body),
             };
-            // The reader's own message would repeat the tool's text.
-            let unreadable = |error: serde_json::Error| {
-                Error::internal(format!("a stored tool cannot be read: {:?}", error.classify()))
-            };
-            Ok(Incoming { tool: Arc::new(tool.map_err(unreadable)?), counts })
+            match tool {
+                Ok(tool) => Some(Incoming { tool: Arc::new(tool), counts }),
+                // One bad row must not take the catalog down. The reader's own message would repeat the tool's text.
+                Err(error) => {
+                    let (group, name) = (&row.group, &row.name);
+                    tracing::error!(group, name, cause = ?error.classify(), "a stored tool cannot be read and is left out");
+                    None
+                }
+            }
         })
         .collect();
-    Ok(Catalog::build(incoming?, &Catalog::default()).0)
+    Catalog::build(incoming, &Catalog::default()).0
 }
 
 fn build_index(catalog: &Catalog) -> Index {
-    let descriptions: Vec<_> = catalog.tools().iter().map(|tool| tool.tool.description()).collect();
-    Index::build(catalog.tools().iter().zip(&descriptions).map(|(tool, description)| Document {
+    let texts: Vec<(Cow<'_, str>, Vec<String>)> =
+        catalog.tools().iter().map(|tool| (tool.tool.description(), tool.tool.other_names())).collect();
+    Index::build(catalog.tools().iter().zip(&texts).map(|(tool, (description, aliases))| Document {
         group: tool.tool.group(),
         name: tool.tool.name(),
         description,
         parameters: tool.tool.parameters(),
-        aliases: tool.tool.aliases(),
+        aliases,
     }))
 }
 
@@ -512,6 +518,9 @@ fn read_inline(text: &str, limits: EntryLimits, most: usize) -> Result<Arc<Inlin
         return Err(too_many(entries.len(), most));
     }
     let upload = read_upload(entries.iter().map(|entry| entry.get()), limits, "/tools");
+    if upload.tools.is_empty() && !entries.is_empty() {
+        return Err(Error::with_errors(Kind::EmptyUpload, upload.warnings.iter().map(quarantined).collect()));
+    }
     let change = catalog::replace(&Catalog::default(), upload.tools);
     let mut warnings = upload.warnings;
     warnings.extend(change.warnings);

@@ -14,6 +14,7 @@ use crate::core::format::render_whole;
 use crate::core::grant::{Resolved, View, ViewTool};
 use crate::core::text::{clip, one_line};
 use crate::core::warning::Warning;
+use crate::telemetry;
 
 /// Names that are offered for one that means nothing.
 const MAX_SUGGESTIONS: usize = 3;
@@ -106,7 +107,7 @@ pub(super) struct Described {
 }
 
 /// Looks names up; a name that means nothing comes with the tools that it may have meant.
-pub(super) fn look_up(context: &Context, names: &[String]) -> Described {
+pub(super) fn look_up(context: &Context, names: &[String], route: &'static str) -> Described {
     let view = context.view();
     let mut described = Described::default();
     for name in names {
@@ -122,6 +123,9 @@ pub(super) fn look_up(context: &Context, names: &[String]) -> Described {
             Target::Ambiguous(ids) => ("ambiguous_name", ids.to_vec()),
             Target::Unknown => ("unknown_tool", suggestions(view, name)),
         };
+        if missing.0 == "unknown_tool" {
+            telemetry::unknown_tool_call(route);
+        }
         described.missing.push((shown(name), missing.0, missing.1));
     }
     described
@@ -132,7 +136,7 @@ impl Toolrack {
     pub async fn describe(&self, request: DescribeRequest) -> Result<DescribeAnswer, Error> {
         self.check_names(&request.names)?;
         let context = self.context(&request.caller, &request.fields).await?;
-        let described = look_up(&context, &request.names);
+        let described = look_up(&context, &request.names, "describe");
         let view = context.view();
         let tools = described.ids.iter().filter_map(|id| view.get(*id));
         let tools = tools.map(|tool| {

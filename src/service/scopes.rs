@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::heads::{API_KEY, Head};
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
-use crate::core::policy::{self, ConfigDiff, SecretWrite, origin_of};
+use crate::core::policy::{self, ConfigChange, ConfigDiff, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::check_url;
 use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
@@ -175,7 +175,17 @@ impl Toolrack {
         };
         let action = match parsed.secrets {
             SecretWrite::Set(secret) => Some(SecretAction::Set(self.seal(scope, &secret, origin)?)),
-            SecretWrite::Clear => stored.map(|_| SecretAction::Clear),
+            SecretWrite::Clear => stored.map(|_| {
+                if endpoint.is_none() {
+                    warnings.push(cleared("because the document has no matcher any more"));
+                }
+                SecretAction::Clear
+            }),
+            SecretWrite::Keep if stored.is_none() && says_set(&document) => {
+                let detail = "`api_key` says that one is set, but none is stored; send the key itself";
+                warnings.push(Warning::new("secret_missing", detail).at("/matcher/api_key"));
+                None
+            }
             SecretWrite::Keep => stored.filter(|stored| stored.origin != origin).map(|stored| {
                 warnings.push(cleared(&format!("because the endpoint is no longer at {}", stored.origin)));
                 SecretAction::Clear
@@ -295,11 +305,28 @@ struct PlannedEdit {
     warnings: Vec<Warning>,
 }
 
+/// Whether a document repeats the shown form of a stored secret.
+fn says_set(document: &Value) -> bool {
+    document.pointer("/matcher/api_key/set") == Some(&Value::Bool(true))
+}
+
+/// The changes of a write; a secret is told by its shown form.
+fn changes(before: &Head, after: &Head) -> ConfigDiff {
+    let mut diff = policy::diff(&before.layer, &after.layer);
+    if before.row.secrets != after.row.secrets {
+        let shown_key =
+            |head: &Head| shown(head).get("matcher").and_then(|matcher| matcher.get("api_key")).cloned();
+        let (from, to) = (shown_key(before).unwrap_or_default(), shown_key(after).unwrap_or_default());
+        diff.changed.push(ConfigChange { key: "matcher.api_key".to_owned(), from, to });
+    }
+    diff
+}
+
 fn written(before: &Head, after: &Head, warnings: Vec<Warning>, dry_run: bool) -> ConfigWritten {
     ConfigWritten {
         config: shown(after),
         revision: after.row.config_revision,
-        changes: policy::diff(&before.layer, &after.layer),
+        changes: changes(before, after),
         dry_run,
         warnings,
     }

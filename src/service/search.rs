@@ -1,5 +1,6 @@
 //! `search`: which tools fit a task, with what the session learns from it.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
 use crate::core::assemble::Plan;
+use crate::core::format::Format;
 use crate::core::grant::{View, ViewTool};
 use crate::core::matches::{self, Confidence, Found, Scored};
 use crate::core::text::{clip, one_line};
@@ -190,7 +192,14 @@ impl Toolrack {
             Vec::new()
         };
         let warming = self.warm(&context, &found, Deed::Search).await?;
-        let writer = MatchWriter { context: &context, plan: &plan.plan, warm: &warming.warm, detail };
+        let budget = context.policy().max_answer_tokens as usize;
+        let writer = MatchWriter {
+            context: &context,
+            plan: &plan.plan,
+            warm: &warming.warm,
+            detail,
+            schema_room: Cell::new(budget),
+        };
         let results = queries.into_iter().zip(ranking.found.iter().zip(&ranking.terms));
         let mut answer = SearchAnswer {
             results: results.map(|(query, (found, terms))| writer.result(query, found, *terms)).collect(),
@@ -204,7 +213,7 @@ impl Toolrack {
             truncated: false,
             warnings,
         };
-        answer.truncated = shrink(&mut answer.results, context.policy().max_answer_tokens as usize);
+        answer.truncated = shrink(&mut answer.results, budget) || writer.schema_room.get() == 0;
         let took = started.elapsed();
         answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
@@ -273,6 +282,8 @@ struct MatchWriter<'a> {
     plan: &'a Plan,
     warm: &'a WarmSet,
     detail: Detail,
+    /// Tokens that whole definitions may still take: what cannot fit the answer is not even copied. 0 once one did not.
+    schema_room: Cell<usize>,
 }
 
 impl MatchWriter<'_> {
@@ -291,16 +302,33 @@ impl MatchWriter<'_> {
         }
     }
 
+    /// Whole definitions as long as there is room for them, best matches first; brief ones from then on.
+    fn affordable_detail(&self, entry: &ViewTool) -> Detail {
+        if self.detail != Detail::Full {
+            return self.detail;
+        }
+        match self.schema_room.get().checked_sub(entry.tokens(Format::Canonical)) {
+            Some(left) if left > 0 => {
+                self.schema_room.set(left);
+                Detail::Full
+            }
+            _ => {
+                self.schema_room.set(0);
+                Detail::Brief
+            }
+        }
+    }
+
     fn tool_match(&self, scored: &Scored) -> Option<ToolMatch> {
         let view = self.context.view();
         let entry = view.get(scored.id)?;
         let tool = &entry.tool.tool;
-        let description = match self.detail {
+        let detail = self.affordable_detail(entry);
+        let description = match detail {
             Detail::Names => None,
             Detail::Brief => Some(matches::brief_description(tool)),
             Detail::Full => Some(matches::whole_description(tool)),
         };
-        let full = self.detail == Detail::Full;
         Some(ToolMatch {
             name: entry.stored_name().to_owned(),
             wire_name: entry.mapped_name().map(str::to_owned),
@@ -310,7 +338,9 @@ impl MatchWriter<'_> {
             confidence: scored.confidence,
             state: state(entry, self.plan, self.warm),
             required: (self.detail != Detail::Names).then(|| matches::required_arguments(tool)),
-            parameters: full.then(|| serde_json::from_str(tool.parameters()).ok()).flatten(),
+            parameters: (detail == Detail::Full)
+                .then(|| serde_json::from_str(tool.parameters()).ok())
+                .flatten(),
         })
     }
 }
@@ -357,8 +387,8 @@ fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool) -> Stri
     hint
 }
 
-/// Shortens descriptions and schemas from the last match upwards until the results fit `budget` tokens. No match is
-/// dropped. Whether anything was shortened.
+/// Shortens schemas and descriptions from the last match upwards until the results fit `budget` tokens: of each match
+/// first the schema, then the description. No match is dropped. Whether anything was shortened.
 fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
     let text = serde_json::to_string(&results).unwrap_or_default();
     // A token is at least one byte: most answers fit without being counted.
@@ -367,26 +397,25 @@ fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
     }
     let mut total = tokens::count(&text);
     let mut truncated = false;
-    let steps: [fn(&mut ToolMatch) -> bool; 4] = [
-        |tool| tool.parameters.take().is_some(),
-        |tool| shorten(tool, matches::BRIEF_CHARS),
-        |tool| shorten(tool, 60),
-        |tool| shorten(tool, 0),
-    ];
-    for step in steps {
+    let steps: [fn(&mut ToolMatch) -> bool; 3] =
+        [|tool| tool.parameters.take().is_some(), |tool| shorten(tool, 60), |tool| shorten(tool, 0)];
+    // A description is emptied only where short ones everywhere do not do.
+    for steps in [&steps[..2], &steps[2..]] {
         let matches = results.iter_mut().rev().flat_map(|result| {
             let nearest = result.nearest.iter_mut().flatten();
             result.matches.iter_mut().chain(nearest).rev()
         });
         for tool in matches {
-            if total <= budget {
-                return truncated;
-            }
-            let before = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
-            if step(tool) {
-                truncated = true;
-                let after = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
-                total -= before.saturating_sub(after).min(total);
+            for step in steps {
+                if total <= budget {
+                    return truncated;
+                }
+                let before = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
+                if step(tool) {
+                    truncated = true;
+                    let after = tokens::count(&serde_json::to_string(&tool).unwrap_or_default());
+                    total -= before.saturating_sub(after).min(total);
+                }
             }
         }
     }

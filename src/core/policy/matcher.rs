@@ -19,7 +19,7 @@ inner_table! {
     /// `matcher` as one layer says it, without the secret.
     MatcherSetting {
         kind: MatcherKind = Some(MatcherKind::Rerank), by Choice::new(), "What the endpoint does.";
-        endpoint: Endpoint = None::<Endpoint>, by EndpointRule, "Address of the endpoint; required.";
+        endpoint: Endpoint = None::<Endpoint>, by EndpointRule, "Address of the endpoint; required. A path that ends in a rerank route is used as it is; otherwise `/rerank` is appended behind `/v1` or `/v2`, else `/v1/rerank`.";
         dialect: Dialect = Some(Dialect::Auto), by Choice::new(),
             "The request and answer shapes of the endpoint.";
         model: String = None::<String>, by Text::up_to(256), "The model's name, sent as it is.";

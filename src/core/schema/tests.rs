@@ -85,8 +85,18 @@ fn violations_name_the_place_and_the_keyword() {
         assert_eq!(broken(&schema, &arguments), pair(path, constraint), "{arguments}");
     }
     assert_eq!(check(&schema, &json!({"mode": "fast", "options": {"count": 2}, "x": 1})), Verdict::Valid);
-    let list = json!({"type": "array", "items": {"type": "string"}});
+    let list = json!({"items": {"type": "string"}});
     assert_eq!(broken(&list, &json!([1])), pair("arguments[0]", "type"));
+}
+
+#[test]
+fn a_root_that_no_object_can_meet_stops_no_call() {
+    for root in [json!("string"), json!("array"), json!(null), json!("dict"), json!(["string", "null"])] {
+        let schema = json!({"type": root, "required": ["a"]});
+        assert_eq!(check(&schema, &json!({})), Verdict::Missing(vec!["a".to_owned()]), "{root}");
+        assert!(matches!(check(&schema, &json!({"a": 1})), Verdict::Unchecked(_)), "{root}");
+    }
+    assert_eq!(check(&json!({"type": ["object", "null"]}), &json!({})), Verdict::Valid);
 }
 
 #[test]
