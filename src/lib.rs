@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod core;
 pub mod demo;
+pub mod eval;
 pub mod http;
 pub mod rerank;
 pub mod service;

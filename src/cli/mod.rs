@@ -3,6 +3,7 @@
 //! Standard output carries results only (of `serve`: the address); logs and errors go to standard error. Exit status 0
 //! is success, 1 a failure, 2 wrong usage or something that is not supported yet.
 
+mod eval;
 mod import;
 mod serve;
 mod start;
@@ -60,8 +61,8 @@ enum Command {
         #[command(flatten)]
         settings: SettingArgs,
     },
-    /// Measure retrieval on a set of tools and queries (not supported yet).
-    Eval(LaterArgs),
+    /// Measure how well searches find the right tools of a set, on a temporary database.
+    Eval(Box<eval::EvalArgs>),
     /// Manage keys (not supported yet).
     Keys(LaterArgs),
     /// Copy the database to a file (not supported yet).
@@ -152,7 +153,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
                 print_line(&format!("{} = {}  # {}", setting.key, setting.value, setting.origin))
             })
         }
-        Command::Eval(LaterArgs { .. }) => Err(Failure::Unsupported("eval")),
+        Command::Eval(args) => block_on(0, eval::eval(*args)),
         Command::Keys(LaterArgs { .. }) => Err(Failure::Unsupported("keys")),
         Command::Backup(LaterArgs { .. }) => Err(Failure::Unsupported("backup")),
         Command::Copy(LaterArgs { .. }) => Err(Failure::Unsupported("copy")),

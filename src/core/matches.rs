@@ -64,6 +64,13 @@ pub struct Found {
     pub nearest: Vec<Scored>,
 }
 
+impl Found {
+    /// Whether nothing was found that is more than a guess.
+    pub fn is_miss(&self) -> bool {
+        self.matches.iter().all(|scored| scored.confidence == Confidence::Low)
+    }
+}
+
 /// How much speaks for a hit of a query with so many content words.
 fn evidence(hit: &Hit, outcome: &Outcome) -> f32 {
     let score = hit.score / outcome.rarest.max(1.0) * COMMON_RAREST;

@@ -5,6 +5,49 @@ use utoipa::ToSchema;
 
 use super::text::{clip, one_line};
 
+/// Every warning code with what it means, for the page that explains them.
+pub const WARNINGS: &[(&str, &str)] = &[
+    ("ambiguous_core", "A name in `core` means several tools; all of them are core."),
+    (
+        "arguments_unchecked",
+        "The tool's schema cannot be used, or checking it would cost too much: the arguments were passed on as they are.",
+    ),
+    (
+        "catalog_clash",
+        "User and project have a tool of the same stored name; the warning tells whose definition is used.",
+    ),
+    ("clamped", "A number was out of range; the nearest one in range is used."),
+    ("core_not_found", "An entry of `core` means no tool of these catalogs."),
+    ("core_tool", "A core tool is always in the array and takes no pin."),
+    (
+        "description_clipped",
+        "A description is longer than the format allows in an array; describe has all of it.",
+    ),
+    ("empty_catalog", "The catalogs of this request hold no tools."),
+    ("empty_grant", "A selection leaves no tool; the warning names the rule."),
+    (
+        "hidden_characters",
+        "A tool's text holds characters that are not shown; listings and descriptions leave them out.",
+    ),
+    ("listing_off", "`listing` is off: the model learns of deferred tools through searches alone."),
+    ("listing_over_budget", "The listing's budget is too small for any group; its header stands alone."),
+    ("listing_placed_separately", "The format limits descriptions, so the listing stands beside the tools."),
+    ("more_warnings", "There were more warnings than are told; this one counts the rest."),
+    ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
+    (
+        "schema_not_object",
+        "The root of a tool's schema is no object: providers may refuse it, and arguments are not checked.",
+    ),
+    ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
+    ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
+    ("secret_missing", "A document says that a secret is set, but none is stored."),
+    ("stored_field_ignored", "A stored config value cannot be read by this version; its default is used."),
+    ("tool_quarantined", "An uploaded entry was set aside; the detail begins with the reason."),
+    ("unknown_tool", "A name means no tool; nothing was done for it."),
+    ("unknown_toolset", "There is no toolset of this name; it adds nothing."),
+    ("warm_evicted", "The bound of the warm set or an epoch took tools out of the array."),
+];
+
 /// Something the caller should know that did not stop the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {

@@ -11,7 +11,9 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::core::warning::WARNINGS;
 use crate::http::problem::{Code, ERRORS_PAGE};
+use crate::service::FALLBACK_REASONS;
 
 /// The page changes only with the program.
 static PAGE: LazyLock<String> = LazyLock::new(errors_page);
@@ -56,6 +58,19 @@ fn errors_page() -> String {
             help = escaped(code.help()),
         );
     }
+    page.push_str("<h1>Warnings</h1>\n<p>Told in <code>warnings</code> of an answer that was given all the same.</p>\n<dl>\n");
+    for (code, meaning) in WARNINGS {
+        let _written =
+            writeln!(page, "<dt id=\"warning-{code}\"><code>{code}</code></dt><dd>{}</dd>", escaped(meaning));
+    }
+    let reasons: Vec<String> =
+        FALLBACK_REASONS.iter().map(|reason| format!("<code>{reason}</code>")).collect();
+    let _written = writeln!(
+        page,
+        "</dl>\n<h1>Reasons</h1>\n<p>Why a configured endpoint did not rank, in <code>reason</code> of a search that is \
+         <code>degraded</code>: {}.</p>",
+        reasons.join(", ")
+    );
     page.push_str("</body></html>\n");
     page
 }

@@ -40,6 +40,7 @@ pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
 pub use context::{Caller, GrantFields};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
+pub use ranking::{FALLBACK_REASONS, MatchExplanation, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{
     Detail, GroupCount, QueryResult, SearchAnswer, SearchMode, SearchRequest, ToolMatch, ToolState,

@@ -1,16 +1,66 @@
 //! Ranking: the endpoint of the merged config where there is one, the keyword engine otherwise and as the fallback.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::context::{Caller, Context};
 use super::{Error, Toolrack};
-use crate::core::lexical::{Outcome, Part, search};
+use crate::core::lexical::{Document, Explanation, Index, Matched, Outcome, Part, explain, search};
 use crate::core::matches::{Found, by_endpoint, by_keywords, endpoint_text};
 use crate::core::named::promote;
 use crate::core::policy::{Matcher, origin_of};
-use crate::rerank::{RerankRequest, check_url};
+use crate::rerank::{RerankFault, RerankRequest, check_url};
+
+/// Why a configured endpoint may not have ranked: every `reason` of a degraded search.
+pub const FALLBACK_REASONS: [&str; 11] = {
+    let [a, b, c, d, e, f, g, h, i, j] = RerankFault::REASONS;
+    [a, b, c, d, e, f, g, h, i, j, "key_unreadable"]
+};
+
+/// One word's part in a match's score.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct TermExplanation {
+    /// The word of the query.
+    pub typed: String,
+    /// What the tool holds for it.
+    pub matched: String,
+    /// `word`, `stem`, `pair`, `joined`, `concept`, `characters`, `split` or `correction`.
+    #[schema(value_type = String)]
+    pub kind: &'static str,
+    /// Fields of the tool that hold it, the heaviest first.
+    #[schema(value_type = Vec<String>)]
+    pub fields: Vec<&'static str>,
+    /// Rarity in these catalogs.
+    pub idf: f64,
+    /// What the form counts for beside others, before rarity.
+    pub weight: f64,
+    /// What it adds to the score, before the bonus.
+    pub contribution: f64,
+}
+
+/// Why a match has its score: the contributions add up, times the bonus, to the keyword score.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MatchExplanation {
+    /// `lexical`: the built-in keyword engine.
+    #[schema(value_type = String)]
+    pub ranker: &'static str,
+    pub terms: Vec<TermExplanation>,
+    /// Words of the query that the tool holds in no form.
+    pub missing: Vec<String>,
+    /// 0 to 1: share of the query's weight that the tool matches, and that its name does.
+    pub coverage: f64,
+    pub name_coverage: f64,
+    /// What the sum is multiplied by for its coverage.
+    pub bonus: f64,
+    /// The keyword score; in other modes it is evidence beside the endpoint's.
+    pub score: f64,
+    /// Whether the query names the tool, which puts it before all that it does not name.
+    pub named: bool,
+}
 
 /// What ranked, and what was found.
 #[derive(Debug)]
@@ -64,24 +114,49 @@ impl Toolrack {
         limit: usize,
     ) -> Result<Vec<Outcome>, Error> {
         let view = context.view();
-        let mut indexes = Vec::new();
-        for (catalog, candidates) in context.entry.catalogs.parts().zip(view.candidates()) {
-            if !catalog.is_empty() {
-                indexes.push((self.index(catalog).await?, candidates));
-            }
-        }
-        let mut parts: Vec<Part<'_>> =
-            indexes.iter().map(|(index, candidates)| Part { index, candidates }).collect();
-        let aliases = &context.entry.aliases;
-        if !aliases.candidates.is_empty() {
-            parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
-        }
+        let indexes = self.indexes(context).await?;
+        let parts = parts(context, &indexes);
         let ranked = queries.iter().map(|query| {
             let mut outcome = search(&parts, view.tools.len(), query, limit);
             promote(view, query, &mut outcome);
             outcome
         });
         Ok(ranked.collect())
+    }
+
+    /// The search index of each catalog of a view.
+    async fn indexes(&self, context: &Context) -> Result<Vec<Arc<Index>>, Error> {
+        let mut indexes = Vec::new();
+        for catalog in context.entry.catalogs.parts() {
+            indexes.push(self.index(catalog).await?);
+        }
+        Ok(indexes)
+    }
+
+    /// Why tools have their keyword scores for a query.
+    pub(super) async fn explain(
+        &self,
+        context: &Context,
+        query: &str,
+        ids: impl Iterator<Item = u32>,
+    ) -> Result<Vec<MatchExplanation>, Error> {
+        let indexes = self.indexes(context).await?;
+        let parts = parts(context, &indexes);
+        let view = context.view();
+        let explained = ids.filter_map(|id| view.get(id).map(|tool| (id, tool))).map(|(id, tool)| {
+            let upload = &tool.tool.tool;
+            let (description, mut aliases) = (upload.description(), upload.other_names());
+            aliases.extend_from_slice(context.entry.aliases.of(id));
+            let document = Document {
+                group: upload.group(),
+                name: upload.name(),
+                description: &description,
+                parameters: upload.parameters(),
+                aliases: &aliases,
+            };
+            explanation(explain(&parts, view.tools.len(), query, id, &[document]))
+        });
+        Ok(explained.collect())
     }
 
     async fn rank_by_endpoint(
@@ -122,6 +197,50 @@ impl Toolrack {
             }
         });
         join_all(asked).await.into_iter().collect()
+    }
+}
+
+/// What is searched: the catalogs' indexes and the config's aliases.
+fn parts<'a>(context: &'a Context, indexes: &'a [Arc<Index>]) -> Vec<Part<'a>> {
+    let catalogs = indexes.iter().zip(context.view().candidates());
+    let mut parts: Vec<Part<'a>> = catalogs.map(|(index, candidates)| Part { index, candidates }).collect();
+    let aliases = &context.entry.aliases;
+    if !aliases.candidates.is_empty() {
+        parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
+    }
+    parts
+}
+
+fn explanation(found: Explanation) -> MatchExplanation {
+    let rounded = |number: f32| (f64::from(number) * 10_000.0).round() / 10_000.0;
+    let kind = |kind: Matched| match kind {
+        Matched::Word => "word",
+        Matched::Stem => "stem",
+        Matched::Pair => "pair",
+        Matched::Joined => "joined",
+        Matched::Concept => "concept",
+        Matched::Characters => "characters",
+        Matched::Split => "split",
+        Matched::Correction => "correction",
+    };
+    let terms = found.terms.into_iter().map(|term| TermExplanation {
+        typed: term.typed,
+        matched: term.matched,
+        kind: kind(term.kind),
+        fields: term.fields,
+        idf: rounded(term.idf),
+        weight: rounded(term.weight),
+        contribution: rounded(term.contribution),
+    });
+    MatchExplanation {
+        ranker: "lexical",
+        terms: terms.collect(),
+        missing: found.missing,
+        coverage: rounded(found.coverage),
+        name_coverage: rounded(found.name_coverage),
+        bonus: rounded(found.bonus),
+        score: rounded(found.score),
+        named: found.exact,
     }
 }
 

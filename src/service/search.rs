@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
+use super::ranking::{MatchExplanation, Ranking};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
@@ -23,6 +24,9 @@ use crate::telemetry;
 
 /// Groups that an answer names when nothing fits.
 const MAX_GROUPS: usize = 50;
+
+/// From this many searches in a row without a good match on, the hint says to stop.
+const REPEATED_MISSES: u64 = 3;
 
 /// What a search asks for.
 #[derive(Debug, Clone)]
@@ -117,6 +121,9 @@ pub struct ToolMatch {
     /// Names of required arguments; absent in `names`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
+    /// Why the match has its score, with `explain`. Not counted in `max_answer_tokens`: it is for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<MatchExplanation>,
     /// The JSON Schema of the arguments, in `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -141,10 +148,11 @@ pub struct QueryResult {
     /// Only when there are no matches: the closest tools, possibly unrelated. They are never warmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Vec<ToolMatch>>,
-    /// Only when there are no matches: the groups that there are, at most 50, the largest.
+    /// Only when there are no matches, or after several searches without a good one: the groups that there are, at
+    /// most 50, the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupCount>>,
-    /// Only when there are no matches: what to do next.
+    /// Beside `groups`: what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -193,7 +201,10 @@ impl Toolrack {
         };
         let warming = self.warm(&context, &found, Deed::Search).await?;
         let budget = context.policy().max_answer_tokens as usize;
+        let missed = ranking.found.iter().all(Found::is_miss);
+        let misses = context.session.as_ref().map_or(0, |(_, session)| session.ledger().missed(missed));
         let writer = MatchWriter {
+            misses,
             context: &context,
             plan: &plan.plan,
             warm: &warming.warm,
@@ -214,10 +225,28 @@ impl Toolrack {
             warnings,
         };
         answer.truncated = shrink(&mut answer.results, budget) || writer.schema_room.get() == 0;
+        if request.explain == Some(true) {
+            self.explain_matches(&context, &ranking, &mut answer.results).await?;
+        }
         let took = started.elapsed();
         answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
         Ok(answer)
+    }
+
+    async fn explain_matches(
+        &self,
+        context: &Context,
+        ranking: &Ranking,
+        results: &mut [QueryResult],
+    ) -> Result<(), Error> {
+        for (result, found) in results.iter_mut().zip(&ranking.found) {
+            let scored = found.matches.iter().chain(&found.nearest);
+            let explained = self.explain(context, &result.query, scored.map(|scored| scored.id)).await?;
+            let shown = result.matches.iter_mut().chain(result.nearest.iter_mut().flatten());
+            shown.zip(explained).for_each(|(tool, explanation)| tool.explain = Some(explanation));
+        }
+        Ok(())
     }
 
     fn check_queries(&self, queries: &[String]) -> Result<(), Error> {
@@ -240,9 +269,6 @@ impl Toolrack {
 }
 
 fn check_later_features(request: &SearchRequest) -> Result<(), Error> {
-    if request.explain == Some(true) {
-        return Err(Error::unsupported("/explain", "`explain` is not supported yet"));
-    }
     if request.context.is_some() {
         return Err(Error::unsupported("/context", "`context` is not supported yet"));
     }
@@ -282,6 +308,8 @@ struct MatchWriter<'a> {
     plan: &'a Plan,
     warm: &'a WarmSet,
     detail: Detail,
+    /// Searches in a row, this one included, in which the session found nothing sure.
+    misses: u64,
     /// Tokens that whole definitions may still take: what cannot fit the answer is not even copied. 0 once one did not.
     schema_room: Cell<usize>,
 }
@@ -291,13 +319,16 @@ impl MatchWriter<'_> {
         let matches: Vec<ToolMatch> =
             found.matches.iter().filter_map(|scored| self.tool_match(scored)).collect();
         let nothing = matches.is_empty();
-        let groups = nothing.then(|| groups(self.context.view()));
+        let advise = nothing || self.misses >= REPEATED_MISSES;
+        let groups = advise.then(|| groups(self.context.view()));
         QueryResult {
             query,
             matches,
             nearest: nothing
                 .then(|| found.nearest.iter().filter_map(|scored| self.tool_match(scored)).collect()),
-            hint: groups.as_ref().map(|(groups, more)| hint(groups, *more, terms, !found.nearest.is_empty())),
+            hint: groups
+                .as_ref()
+                .map(|(groups, more)| hint(groups, *more, terms, !found.nearest.is_empty(), self.misses)),
             groups: groups.map(|(groups, _)| groups),
         }
     }
@@ -337,6 +368,7 @@ impl MatchWriter<'_> {
             score: scored.score,
             confidence: scored.confidence,
             state: state(entry, self.plan, self.warm),
+            explain: None,
             required: (self.detail != Detail::Names).then(|| matches::required_arguments(tool)),
             parameters: (detail == Detail::Full)
                 .then(|| serde_json::from_str(tool.parameters()).ok())
@@ -368,7 +400,7 @@ fn groups(view: &View) -> (Vec<GroupCount>, usize) {
     (groups, more)
 }
 
-fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool) -> String {
+fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool, misses: u64) -> String {
     if groups.is_empty() {
         return "There are no tools to find.".to_owned();
     }
@@ -380,6 +412,12 @@ fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool) -> Stri
     };
     if nearest {
         hint.push_str(" The nearest tools may be unrelated.");
+    }
+    if misses >= REPEATED_MISSES {
+        hint.push_str(&format!(
+            " This is search {misses} in a row without a good match: what is needed is probably not here. Choose from the \
+             groups, or go on without such a tool; do not reword again."
+        ));
     }
     if more > 0 {
         hint.push_str(&format!(" There are {more} more groups."));

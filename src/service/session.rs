@@ -54,6 +54,8 @@ pub(super) struct Ledger {
     searches: AtomicU64,
     describes: AtomicU64,
     calls: AtomicU64,
+    /// Searches in a row that found nothing sure; forgotten when the session leaves the memory.
+    misses: AtomicU64,
 }
 
 /// Counters of a session as they are stored and shown.
@@ -84,6 +86,7 @@ impl Ledger {
             searches: document.searches.into(),
             describes: document.describes.into(),
             calls: document.calls.into(),
+            misses: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +97,15 @@ impl Ledger {
             describes: self.describes.load(Ordering::Relaxed),
             calls: self.calls.load(Ordering::Relaxed),
         }
+    }
+
+    /// Notes how a search went; how many in a row have missed now.
+    pub(super) fn missed(&self, missed: bool) -> u64 {
+        if missed {
+            return self.misses.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        self.misses.store(0, Ordering::Relaxed);
+        0
     }
 
     pub(super) fn count(&self, deed: Deed) {

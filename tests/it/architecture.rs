@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("lib", &[]),
-    ("cli", &["config", "core", "demo", "http", "rerank", "service", "store", "telemetry"]),
+    ("cli", &["config", "core", "demo", "eval", "http", "rerank", "service", "store", "telemetry"]),
     ("demo", &["core", "service", "telemetry"]),
+    ("eval", &["core", "service"]),
     ("http", &["core", "service", "telemetry"]),
     ("service", &["core", "rerank", "store", "telemetry"]),
     ("store", &["core"]),

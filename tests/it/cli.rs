@@ -47,9 +47,7 @@ fn database(folder: &TempDir) -> String {
 #[test]
 fn what_comes_later_says_so_and_ends_with_status_2() {
     for arguments in [
-        &["eval"][..],
-        &["eval", "--tools", "a.json", "--queries", "b.json"],
-        &["keys"],
+        &["keys"][..],
         &["keys", "create", "--role", "admin"],
         &["keys", "rotate-master"],
         &["backup"],
@@ -70,6 +68,10 @@ fn wrong_usage_ends_with_status_2_and_help_with_0() {
         &["import"],
         &["import", "x.json"],
         &["import", "x.json", "--user", "a", "--project", "b"],
+        &["eval"],
+        &["eval", "--tools", "x.json"],
+        &["eval", "--suite", "x", "--tools", "x.json", "--queries", "y.json"],
+        &["eval", "--suite", "x", "--limit", "9"],
     ] {
         failed(&run(arguments), 2);
     }

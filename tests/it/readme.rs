@@ -60,3 +60,34 @@ fn the_readme_has_the_tables_that_the_code_says() {
         "run `UPDATE_DOCS=1 cargo test --test it readme`"
     );
 }
+
+/// Rust sources below a folder.
+fn sources(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        if path.is_dir() {
+            return sources(&path);
+        }
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        if is_rust { vec![std::fs::read_to_string(path).unwrap()] } else { Vec::new() }
+    };
+    entries.flat_map(read).collect()
+}
+
+#[test]
+fn every_warning_is_explained() {
+    let known: Vec<&str> = toolrack::core::warning::WARNINGS.iter().map(|(code, _)| *code).collect();
+    assert!(known.is_sorted(), "the table is in order");
+    let texts = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let mut used = Vec::new();
+    for text in &texts {
+        for call in text.split("Warning::new(").skip(1) {
+            let argument = call.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+            used.extend(argument);
+        }
+    }
+    assert!(used.len() > 20);
+    for code in used {
+        assert!(known.contains(&code), "`{code}` is missing in WARNINGS");
+    }
+}

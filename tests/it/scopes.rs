@@ -316,7 +316,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
         }
     }
     for (route, body, pointer) in [
-        ("/v1/search", json!({"query": "a", "explain": true}), "/explain"),
         ("/v1/search", json!({"query": "a", "context": "b"}), "/context"),
         ("/v1/search", json!({"query": "a", "detail": "signature"}), "/detail"),
         ("/v1/assemble", json!({"profile": "openai"}), "/profile"),

@@ -61,6 +61,39 @@ async fn warm(user: &User, session: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn an_explanation_adds_up_to_the_score() {
+    let app = TestApp::start().await;
+    let user = office_of(&app, json!({})).await;
+    let answer = user.search(json!({"query": "send an email", "explain": true})).await.ok();
+    let first = &answer["results"][0]["matches"][0];
+    let explain = &first["explain"];
+    assert_eq!(explain["ranker"], "lexical");
+    let terms = explain["terms"].as_array().unwrap();
+    let sum: f64 = terms.iter().map(|term| term["contribution"].as_f64().unwrap()).sum();
+    let score = sum * explain["bonus"].as_f64().unwrap();
+    assert!((score - first["score"].as_f64().unwrap()).abs() < 0.01, "{first}");
+    assert!(terms.iter().any(|term| term["typed"] == "email" && term["fields"][0] == "name"), "{explain}");
+    let plain = user.search(json!({"query": "send an email"})).await.ok();
+    assert!(plain["results"][0]["matches"][0].get("explain").is_none());
+}
+
+#[tokio::test]
+async fn repeated_misses_of_a_session_are_told_to_stop() {
+    let app = TestApp::start().await;
+    let user = office_of(&app, json!({"min_catalog_size": 0})).await;
+    let hint = async |query: &str| {
+        let answer = user.search(json!({"session": "s", "query": query})).await.ok();
+        answer["results"][0]["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    for query in ["quantum flux", "chronosynclastic infundibulum"] {
+        assert!(!hint(query).await.contains("in a row"));
+    }
+    assert!(hint("zarquon drive").await.contains("search 3 in a row"));
+    assert_eq!(hint("send an email").await, "");
+    assert!(!hint("quantum flux").await.contains("in a row"), "a find starts the count anew");
+}
+
+#[tokio::test]
 async fn an_answer_has_one_entry_per_query_and_says_all_about_a_match() {
     let app = TestApp::start().await;
     let user = office_of(&app, json!({})).await;
