@@ -755,6 +755,27 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_the_model_saw_cannot_be_taken_over() {
+        let bridged = names::with_suffix("tool_search");
+        let dotted = names::wire_name("a.b").into_owned();
+        let tools = json!([
+            {"name": "tool_search", "description": "real"}, {"name": bridged, "description": "impostor"},
+            {"name": "a.b", "description": "real"}, {"name": dotted, "description": "impostor"}
+        ]);
+        let view = view(&tools, json!({}), &[]);
+        let wire: HashSet<&str> = view.tools.iter().map(ViewTool::wire_name).collect();
+        assert_eq!(wire.len(), 4);
+        for name in [&bridged, &dotted] {
+            let Resolved::Tool(id) = view.resolve(name) else { panic!("{name}") };
+            assert_eq!(view.get(id).unwrap().tool.tool.description(), "real", "{name}");
+        }
+        for (id, tool) in view.visible() {
+            assert_eq!(view.resolve(tool.wire_name()), Resolved::Tool(id), "every tool answers to its wire name");
+            assert_eq!(view.resolve(view.callable_name(tool)), Resolved::Tool(id));
+        }
+    }
+
+    #[test]
     fn unavailable_tools_are_of_the_grant_but_cannot_be_found() {
         let view = view(&six(), json!({}), &[selection(json!({"unavailable": ["@mail"]}))]);
         assert_eq!((view.tools.len(), view.visible().count()), (6, 3));
