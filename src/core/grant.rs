@@ -770,7 +770,11 @@ mod tests {
             assert_eq!(view.get(id).unwrap().tool.tool.description(), "real", "{name}");
         }
         for (id, tool) in view.visible() {
-            assert_eq!(view.resolve(tool.wire_name()), Resolved::Tool(id), "every tool answers to its wire name");
+            assert_eq!(
+                view.resolve(tool.wire_name()),
+                Resolved::Tool(id),
+                "every tool answers to its wire name"
+            );
             assert_eq!(view.resolve(view.callable_name(tool)), Resolved::Tool(id));
         }
     }

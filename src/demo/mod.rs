@@ -77,7 +77,7 @@ pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoEr
         second["cache"]["stable_prefix_len"],
         array_len(&second),
         second["cache"]["break"],
-        second["cache"]["reason"]
+        text(&second["cache"]["reason"])
     ))?;
 
     walk.title("Nothing changed since: the agent keeps what it has")?;
@@ -98,6 +98,10 @@ fn sample() -> Result<Vec<Box<RawValue>>, serde_json::Error> {
 
 fn call(id: &str, name: &str, arguments: &Value) -> Value {
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}})
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn array_len(answer: &Value) -> usize {
@@ -148,7 +152,11 @@ impl<W: Write> Walk<'_, W> {
         let tokens = &answer["tokens"];
         self.line(format_args!(
             "tokens: all schemas {}, sent: array {} + listing {}, saved {} ({})",
-            tokens["all"], tokens["tools"], tokens["listing"], tokens["saved"], tokens["method"]
+            tokens["all"],
+            tokens["tools"],
+            tokens["listing"],
+            tokens["saved"],
+            text(&tokens["method"])
         ))?;
         let names: Vec<&str> = answer["tools"]
             .as_array()
@@ -161,7 +169,7 @@ impl<W: Write> Walk<'_, W> {
 
     fn show_listing(&mut self, answer: &Value) -> Result<(), DemoError> {
         let listing = &answer["listing"];
-        self.line(format_args!("listing ({}), for the system text:", listing["form"]))?;
+        self.line(format_args!("listing ({}), for the system text:", text(&listing["form"])))?;
         let text = listing["text"].as_str().unwrap_or_default();
         for line in text.lines().take(SHOWN_LINES) {
             self.line(format_args!("  | {line}"))?;
@@ -234,6 +242,7 @@ fn outline(value: &Value) -> String {
                 lines.push(error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned());
                 lines.extend(error.contains_key("schema").then(|| "(with the tool's schema)".to_owned()));
             }
+            (_, Value::String(text)) => lines.push(format!("{key}: {text}")),
             _ => lines.push(format!("{key}: {member}")),
         }
     }

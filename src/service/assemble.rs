@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::context::{Caller, Context, GrantFields, window};
+use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
 use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
@@ -73,10 +73,14 @@ fn saved(answer: &Answer) -> u64 {
 impl Toolrack {
     /// Assembles the array, the listing and all that the agent should know beside them.
     pub async fn assemble(&self, request: AssembleRequest) -> Result<Assembled, Error> {
-        request.fields.check_profile()?;
+        request.fields.check()?;
         let format = request.fields.format()?.unwrap_or_default();
         if request.tools.is_some() && request.fields.tools_ref.is_some() {
             return Err(Error::invalid("/tools_ref", "invalid_value", "send either `tools` or `tools_ref`"));
+        }
+        if request.used.len() > MAX_SELECTORS {
+            let detail = format!("{} names are more than {MAX_SELECTORS}", request.used.len());
+            return Err(Error::invalid("/used", "too_many", detail));
         }
         let caller = &request.caller;
         let heads = self.heads(caller).await?;

@@ -61,8 +61,22 @@ impl GrantFields {
         })
     }
 
-    /// Only the default profile is there yet.
-    pub(super) fn check_profile(&self) -> Result<(), Error> {
+    /// Refuses what is not there yet, and lists that are longer than any selection needs to be.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let selection = &self.selection;
+        for (key, count) in [
+            ("toolsets", selection.toolsets.as_ref().map_or(0, Vec::len)),
+            ("allow", selection.allow.len()),
+            ("deny", selection.deny.len()),
+            ("unavailable", selection.unavailable.len()),
+        ] {
+            if count > MAX_SELECTORS {
+                let detail = format!(
+                    "{count} entries are more than {MAX_SELECTORS}; a prefix or a group selects many tools"
+                );
+                return Err(Error::invalid(format!("/{key}"), "too_many", detail));
+            }
+        }
         match self.profile.as_deref() {
             None | Some("generic") => Ok(()),
             Some(other) => {
@@ -71,6 +85,9 @@ impl GrantFields {
         }
     }
 }
+
+/// Most entries of one selection of a request: sessions keep theirs.
+pub const MAX_SELECTORS: usize = 5_000;
 
 /// Smallest and largest context window, in tokens (`product.md`, section 2).
 const WINDOW_RANGE: (f64, f64) = (1_000.0, 10_000_000.0);
@@ -282,7 +299,7 @@ impl Toolrack {
     /// Resolves what a search, describe, call or bridge request sees: its session's last assembly, narrowed by what
     /// the request says; without one, the request alone.
     pub(super) async fn context(&self, caller: &Caller, fields: &GrantFields) -> Result<Context, Error> {
-        fields.check_profile()?;
+        fields.check()?;
         let heads = self.heads(caller).await?;
         let (config, merged) = self.merged(&heads).await?;
         let session = match caller.session_key() {

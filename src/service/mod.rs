@@ -37,7 +37,7 @@ pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyT
 pub use caches::{CacheLimits, CacheUse};
 pub use calls::{CallAnswer, CallError, CallRequest, CallResult, Dispatch};
 pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
-pub use context::{Caller, GrantFields};
+pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
 pub use ranking::{FALLBACK_REASONS, MatchExplanation, TermExplanation};

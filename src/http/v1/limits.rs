@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::layers::HttpContext;
-use crate::service::{MAX_SESSION_NAMES, Toolrack};
+use crate::service::{MAX_SELECTORS, MAX_SESSION_NAMES, Toolrack};
 
 /// What a request may hold. The operator sets these.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,6 +25,8 @@ pub struct LimitsDocument {
     pub queries: usize,
     /// Names in one description.
     pub names: usize,
+    /// Entries of `toolsets`, `allow`, `deny`, `unavailable` and `used` in one request, each.
+    pub selectors: usize,
     /// Names in one change of a session's warm set.
     pub session_names: usize,
     /// Calls in one request.
@@ -53,6 +55,7 @@ pub(crate) async fn read(
         query_chars: limits.query_chars,
         queries: limits.queries,
         names: limits.names,
+        selectors: MAX_SELECTORS,
         session_names: MAX_SESSION_NAMES,
         calls: limits.calls,
         request_timeout_ms: u64::try_from(http.request_timeout.as_millis()).unwrap_or(u64::MAX),
