@@ -17,6 +17,14 @@ data-tests:
 bench *args:
     cargo bench --locked --bench core -- {{args}}
     cargo bench --locked --bench http -- {{args}}
+    cargo run --release --locked --manifest-path benches/lexical/Cargo.toml --target-dir target -- --bench {{args}}
+
+# Retrieval on all sets of TOOLRACK_TEST_DATA/bench, into docs/quality.md.
+quality:
+    @test -n "${TOOLRACK_TEST_DATA:-}" || { echo "set TOOLRACK_TEST_DATA to the folder of the shared data" >&2; exit 1; }
+    @test -d "$TOOLRACK_TEST_DATA/bench" || { echo "TOOLRACK_TEST_DATA=$TOOLRACK_TEST_DATA has no folder bench" >&2; exit 1; }
+    @mkdir -p docs
+    cargo run --release --locked -- eval --suite "$TOOLRACK_TEST_DATA/bench" --markdown docs/quality.md
 
 # The main job, step by step.
 demo:
@@ -24,4 +32,4 @@ demo:
 
 # Write the API document anew.
 openapi:
-    cargo run --quiet -- openapi > openapi/toolrack.v1.json
+    UPDATE_OPENAPI=1 cargo test --locked --test it openapi

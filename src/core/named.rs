@@ -17,7 +17,7 @@ fn visible(view: &View, name: &str) -> Vec<u32> {
 /// Whether a word of a sentence can only be a name: `list` may be meant as a verb, `list_zones` may not.
 fn is_identifier(word: &str) -> bool {
     let inside = word.get(1..).unwrap_or_default();
-    word.contains(['_', '-', '.', '/', ':']) || inside.chars().any(|character| character.is_uppercase())
+    word.contains(['_', '-', '.', '/', ':']) || inside.chars().any(char::is_uppercase)
 }
 
 /// Puts the tools that `query` names in front of the ranked ones; those that were not ranked get a place.

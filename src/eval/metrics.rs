@@ -71,12 +71,14 @@ pub enum Metric {
     NoMatchPrecision,
     /// Of the queries that no tool serves, those that were answered "no match".
     NoMatchRecall,
+    /// Queries that a tool serves and that were answered "no match".
+    WrongNoMatch,
     /// Queries of which a right tool was lost to the floor.
     LostToFloor,
 }
 
 impl Metric {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RecallAt1,
         Self::RecallAt5,
         Self::RecallAt10,
@@ -86,6 +88,7 @@ impl Metric {
         Self::CompleteAt10,
         Self::NoMatchPrecision,
         Self::NoMatchRecall,
+        Self::WrongNoMatch,
         Self::LostToFloor,
     ];
 
@@ -101,6 +104,7 @@ impl Metric {
             Self::CompleteAt10 => "complete_at_10",
             Self::NoMatchPrecision => "no_match_precision",
             Self::NoMatchRecall => "no_match_recall",
+            Self::WrongNoMatch => "wrong_no_match",
             Self::LostToFloor => "lost_to_floor",
         }
     }
@@ -117,6 +121,7 @@ impl Metric {
             Self::CompleteAt10 => "all@10",
             Self::NoMatchPrecision => "none P",
             Self::NoMatchRecall => "none R",
+            Self::WrongNoMatch => "unsure",
             Self::LostToFloor => "lost",
         }
     }
@@ -128,6 +133,7 @@ impl Metric {
         let value = match self {
             Self::NoMatchPrecision => return Share::counting(outcome.answered_none, !served),
             Self::NoMatchRecall => return Share::counting(!served, outcome.answered_none),
+            Self::WrongNoMatch => return Share::counting(served, outcome.answered_none),
             Self::LostToFloor => {
                 return Share::counting(served && outcome.lost.is_some(), outcome.lost == Some(true));
             }
@@ -143,9 +149,13 @@ impl Metric {
         Share::of(value)
     }
 
-    /// The figure of a group of queries.
-    pub fn of<'a>(self, outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<f64> {
-        Share::total(outcomes.into_iter().map(|outcome| self.share(outcome)))
+    /// The figure of a group of queries; none where it says nothing about them.
+    pub fn of(self, outcomes: &[&Outcome]) -> Option<f64> {
+        // Where every query is served, the precision of "no match" is 0 whatever the ranking.
+        if self == Self::NoMatchPrecision && outcomes.iter().all(|outcome| outcome.right > 0) {
+            return None;
+        }
+        Share::total(outcomes.iter().map(|outcome| self.share(outcome)))
     }
 }
 
@@ -238,7 +248,7 @@ impl Summary {
             queries: outcomes.len(),
             served,
             right_per_query: right as f64 / served.max(1) as f64,
-            figures: Figures(Metric::ALL.map(|metric| metric.of(outcomes.iter().copied()))),
+            figures: Figures(Metric::ALL.map(|metric| metric.of(outcomes))),
             tokens_mean: tokens.iter().sum::<u64>() as f64 / tokens.len().max(1) as f64,
             tokens_p95: quantile(&tokens, 0.95),
             took_us_p50: quantile(&took, 0.5),
@@ -265,7 +275,7 @@ mod tests {
 
     #[track_caller]
     fn is(metric: Metric, outcomes: &[Outcome], wanted: Option<f64>) {
-        let got = metric.of(outcomes);
+        let got = metric.of(&outcomes.iter().collect::<Vec<_>>());
         let same = match (got, wanted) {
             (Some(got), Some(wanted)) => (got - wanted).abs() < 1e-9,
             (got, wanted) => got == wanted,
@@ -301,7 +311,9 @@ mod tests {
         is(Metric::RecallAt5, &all, Some(0.5));
         is(Metric::RecallAt5, &all[..3], None);
         is(Metric::NoMatchRecall, &all[3..], None);
-        is(Metric::NoMatchPrecision, &all[4..], None);
+        is(Metric::NoMatchPrecision, &all[3..], None);
+        is(Metric::NoMatchPrecision, &all[2..3], None);
+        is(Metric::WrongNoMatch, &all, Some(0.5));
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn notes_of(warnings: &[Warning]) -> Vec<String> {
             notes.push(format!("{}: {}", warning.code, warning.detail));
         }
     }
-    notes.extend(tools.iter().map(|(code, count)| format!("{count} tools: `{code}`")));
+    notes.extend(tools.iter().map(|(code, count)| format!("warnings `{code}` about tools: {count}")));
     notes
 }
 
@@ -194,19 +194,21 @@ impl Counts {
     fn notes(&self, query_chars: usize) -> Vec<String> {
         let mut notes = Vec::new();
         if self.cut > 0 {
-            notes.push(format!("{} queries were cut to {query_chars} characters", self.cut));
+            notes.push(format!("queries that were cut to {query_chars} characters: {}", self.cut));
         }
         if self.unknown_labels > 0 {
-            notes.push(format!("{} names in `relevant` are no tool of the catalog", self.unknown_labels));
+            notes.push(format!(
+                "names in `relevant` that are no tool of the catalog: {}",
+                self.unknown_labels
+            ));
         }
         for (reason, count) in &self.degraded {
-            notes.push(format!("{count} answers by keywords, because the endpoint failed: `{reason}`"));
+            notes.push(format!("answers by keywords because the endpoint failed, `{reason}`: {count}"));
         }
         if self.differing > 0 {
-            notes.push(format!(
-                "{} queries have matches that the ranking before the floor has not; `lost` is not to be trusted",
-                self.differing
-            ));
+            let what =
+                "queries with matches that the ranking before the floor has not, so `lost` cannot be trusted";
+            notes.push(format!("{what}: {}", self.differing));
         }
         notes
     }
@@ -362,7 +364,7 @@ mod tests {
         ];
         assert_eq!(
             notes_of(&warnings),
-            ["clamped: 90 is out of range; 64 is used", "2 tools: `tool_quarantined`"]
+            ["clamped: 90 is out of range; 64 is used", "warnings `tool_quarantined` about tools: 2"]
         );
     }
 }

@@ -172,18 +172,18 @@ impl Comparison {
 }
 
 impl MetricDifference {
-    fn of(metric: Metric, outcomes: &[(&Outcome, &Outcome)]) -> Self {
+    fn of<'a>(metric: Metric, outcomes: &[(&'a Outcome, &'a Outcome)]) -> Self {
         let pair = |(first, second): &(&Outcome, &Outcome)| Pair {
             first: metric.share(first),
             second: metric.share(second),
         };
         let pairs: Vec<Pair> = outcomes.iter().map(pair).collect();
-        Self {
-            metric,
-            first: metric.of(outcomes.iter().map(|(first, _)| *first)),
-            second: metric.of(outcomes.iter().map(|(_, second)| *second)),
-            difference: paired(&pairs),
-        }
+        let of_all = |side: fn(&(&'a Outcome, &'a Outcome)) -> &'a Outcome| {
+            metric.of(&outcomes.iter().map(side).collect::<Vec<_>>())
+        };
+        let (first, second) = (of_all(|(first, _)| first), of_all(|(_, second)| second));
+        let difference = if first.is_some() && second.is_some() { paired(&pairs) } else { None };
+        Self { metric, first, second, difference }
     }
 
     fn cells(&self) -> [String; 5] {
@@ -210,12 +210,15 @@ fn milliseconds(micros: u64) -> String {
     format!("{:.2}", micros as f64 / 1_000.0)
 }
 
-const LEGEND: &str = "`R@k`: share of a query's right tools among the first k matches. `all@10`: queries with all right \
-tools among the first 10. `none P`, `none R`: precision and recall of \"no match\", the answer without a match of high or \
-medium confidence, over the requests that no tool serves. `lost`: queries of which a right tool that ranks among the first 5 is \
-below the floor. Everything else is over the queries that a tool serves (`n` counts all, `right` is the mean number of right tools \
-of a query: where it is large, R@k cannot come near 1 and MRR and Hit@5 tell more). `tok`: tokens of an answer, mean and 95th \
-percentile. `ms`: an answer's time inside the service.";
+const LEGEND: &str = "\
+- `n`: queries. `right`: right tools of a query that a tool serves, on average. Where it is large, R@k cannot come near
+  1, and MRR and Hit@5 tell more.
+- `R@k`: share of a query's right tools among the first k matches. `all@10`: queries with all right tools among the
+  first 10. These and the figures between them are over the queries that a tool serves.
+- \"No match\" is an answer without a match of high or medium confidence. `none P`, `none R`: its precision and recall
+  over the requests that no tool serves. `unsure`: served queries that were answered so.
+- `lost`: served queries of which a right tool that ranks among the first 5 is below the floor, so it is not shown.
+- `tok`: tokens of an answer, mean and 95th percentile. `ms`: time of an answer inside the service.";
 
 impl Report {
     pub fn new(limit: u32, sets: Vec<SetReport>) -> Self {
@@ -225,7 +228,12 @@ impl Report {
     /// The whole report for people.
     pub fn markdown(&self) -> String {
         let mut out = String::from("# Retrieval quality\n");
-        section(&mut out, LEGEND);
+        let made = "Made by `toolrack eval`, version";
+        let Self { toolrack, limit, .. } = self;
+        section(
+            &mut out,
+            &format!("{made} {toolrack}. Rankings are measured on the first {limit} matches.\n\n{LEGEND}"),
+        );
         if self.sets.len() > 1 {
             section(&mut out, "## All sets");
             summary_table(&mut out, "set", self.sets.iter().flat_map(SetReport::lines));

@@ -10,7 +10,7 @@ use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSetting
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
 use crate::core::digest::Digest;
-use crate::core::grant::{Catalogs, Resolved};
+use crate::core::grant::{Catalogs, Resolved, ViewTool};
 use crate::core::id::SessionKey;
 use crate::core::messages::last_called_names;
 use crate::core::tool::ToolKey;
@@ -267,7 +267,7 @@ impl SessionAssembly<'_> {
 fn eviction_warning(context: &Context, evicted: &[ToolKey]) -> Option<Warning> {
     let view = context.view();
     let tools = evicted.iter().flat_map(|key| view.by_key(key)).filter_map(|id| view.get(id));
-    let names: Vec<&str> = tools.map(|tool| tool.stored_name()).collect();
+    let names: Vec<&str> = tools.map(ViewTool::stored_name).collect();
     let detail = format!("max_warm_tools allows no more: {} left the array", names.join(", "));
     (!names.is_empty()).then(|| Warning::new("warm_evicted", detail))
 }

@@ -268,7 +268,7 @@ impl Toolrack {
             };
             if let (Some(Value::Object(shown)), Some(key)) = (
                 config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
-                shown(&head).get("matcher").and_then(|matcher| matcher.get("api_key")),
+                shown(head).get("matcher").and_then(|matcher| matcher.get("api_key")),
             ) {
                 shown.insert("api_key".to_owned(), key.clone());
             }

@@ -48,7 +48,7 @@ fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> 
 fn bind_tool<'q>(statement: Statement<'q>, tool: &ToolRow) -> Statement<'q> {
     [tool.group.as_str(), &tool.name, &tool.body, &tool.digest, &tool.tokens]
         .into_iter()
-        .fold(statement, |statement, text| statement.bind(text))
+        .fold(statement, Statement::bind)
 }
 
 fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {

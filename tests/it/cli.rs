@@ -399,6 +399,87 @@ async fn the_demo_can_be_left_running() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
 }
 
+/// A set of three tools in a folder of its own, as `eval` takes it.
+fn small_set(folder: &Path) -> [String; 2] {
+    std::fs::create_dir_all(folder).unwrap();
+    let tools = [
+        ("send_email", "Sends an email to somebody."),
+        ("delete_file", "Removes a file from the disk."),
+        ("get_forecast", "Weather of the next days."),
+    ];
+    let tools: String = tools
+        .map(|(name, description)| format!("{}\n", json!({"name": name, "description": description})))
+        .concat();
+    let query = |query: &str, relevant: &[&str], kind: &str| {
+        format!("{}\n", json!({"query": query, "relevant": relevant, "kind": kind, "lang": "en"}))
+    };
+    let queries = [
+        query("send email", &["send_email"], "keywords"),
+        query("delete a file from disk", &["delete_file"], "task"),
+        query("zzz", &[], "none"),
+    ]
+    .concat();
+    ["tools.jsonl", "queries.jsonl"]
+        .map(|name| folder.join(name))
+        .into_iter()
+        .zip([tools, queries])
+        .for_each(|(file, text)| std::fs::write(file, text).unwrap());
+    ["tools.jsonl", "queries.jsonl"].map(|name| folder.join(name).to_str().unwrap().to_owned())
+}
+
+#[test]
+fn eval_prints_and_writes_what_it_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [tools, queries] = small_set(&folder.path().join("sets/small"));
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let eval = |more: &[&str]| {
+        let arguments = [&["eval", "--tools", &tools, "--queries", &queries][..], more].concat();
+        command(&arguments).env("TMPDIR", &temporary).output().unwrap()
+    };
+    std::fs::write(file("denied.json"), json!({"deny": ["delete_file"]}).to_string()).unwrap();
+    let (denied, written, report) = (file("denied.json"), file("report.json"), file("report.md"));
+    let text =
+        succeeded(&eval(&["--compare", &denied, "--json", &written, "--markdown", &report, "--halves"]));
+    for part in ["R@5", "half A", "By kind", "denied against default", "95 %"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(std::fs::read_to_string(&report).unwrap().trim_end(), text.trim_end());
+    let json: Value = serde_json::from_str(&std::fs::read_to_string(&written).unwrap()).unwrap();
+    let [first, second] = [0, 1].map(|at| &json["sets"][0]["runs"][at]["all"]["figures"]);
+    assert_eq!((&first["recall_at_1"], &first["no_match_recall"]), (&json!(1.0), &json!(1.0)), "{text}");
+    assert_eq!(second["recall_at_1"], 0.5);
+    let recall = json["sets"][0]["comparison"]["figures"][0].clone();
+    assert_eq!((&recall["metric"], &recall["difference"]), (&json!("recall_at_1"), &json!(-0.5)));
+
+    let suite = file("sets");
+    let text = succeeded(&command(&["eval", "--suite", &suite]).env("TMPDIR", &temporary).output().unwrap());
+    assert!(text.contains("small, half B"), "{text}");
+    // An endpoint on this machine may be asked; that it does not answer is told.
+    let text = succeeded(&eval(&["--matcher-url", "http://127.0.0.1:9/rerank", "--matcher-model", "m"]));
+    assert!(text.contains("endpoint failed, `unreachable`"), "{text}");
+
+    for (more, part) in [
+        (&["--config", "/no/such/file.json"][..], "/no/such/file.json"),
+        (&["--matcher-url", "http://127.0.0.1:9/", "--matcher-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),
+        (&["--config", &tools], "tools.jsonl"),
+        (&["--markdown", "/no/such/folder/x.md"], "/no/such/folder/x.md"),
+    ] {
+        let output = eval(more);
+        assert_eq!(output.status.code(), Some(1), "{more:?}");
+        assert!(err(&output).contains(part), "{more:?}: {}", err(&output));
+    }
+    std::fs::write(&denied, json!({"max_warm_tools": "many"}).to_string()).unwrap();
+    let text = failed(&eval(&["--config", &denied]), 1);
+    assert!(text.contains("config denied"), "{text}");
+    let empty = file("tmp");
+    failed(&command(&["eval", "--suite", &empty]).env("TMPDIR", &temporary).output().unwrap(), 1);
+    std::fs::write(&queries, "{}").unwrap();
+    assert!(failed(&eval(&[]), 1).contains("queries, line 1"));
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left behind");
+}
+
 #[test]
 fn openapi_prints_the_document_alone() {
     let text = succeeded(&run(&["openapi"]));

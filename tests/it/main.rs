@@ -22,6 +22,7 @@ mod messy;
 mod model;
 mod openapi;
 mod properties;
+mod quality;
 mod readme;
 #[cfg(feature = "data-tests")]
 mod real_data;

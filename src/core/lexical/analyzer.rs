@@ -167,7 +167,7 @@ pub(super) fn fold(text: &str, out: &mut Vec<char>) {
 }
 
 /// Letters, digits and the marks that belong to them.
-fn is_word(c: char) -> bool {
+pub(super) fn is_word(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() || is_combining_mark(c) }
 }
 

@@ -5,8 +5,11 @@
 
 use std::sync::LazyLock;
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::analyzer::{Class, Tokens, fold, is_dense, stem};
 use super::languages::LANGUAGES;
+use super::stopwords::is_stop;
 use super::terms::{Key, KeyMap, KeySet, Kind, joined_key, key};
 
 const TEXT: &str = include_str!("concepts.txt");
@@ -86,6 +89,11 @@ pub(super) fn of_foreign(word: &str) -> Option<&'static Concept> {
         .or_else(|| LANGUAGES.iter().find_map(|&language| concept(1 + language as u8, &language.stem(word))))
 }
 
+/// The concept of a word of another language that is written with all of its accents.
+pub(super) fn of_accented(word: &str) -> Option<&'static Concept> {
+    of_phrase(accented_key(word)).next()
+}
+
 /// The concept of a text in a script without spaces.
 pub(super) fn of_dense(text: &[char]) -> Option<&'static Concept> {
     of_phrase(dense_key(text)).next()
@@ -100,6 +108,28 @@ fn foreign_key(language: u8, stem: &str) -> u64 {
     Key::new(Kind::Concept).byte(0).byte(language).text(stem).finish()
 }
 
+/// Small and capital letters, and composed and separate accents, are the same here; with and without accents are not.
+fn accented_key(word: &str) -> u64 {
+    let mut buffer = [0; 4];
+    let letters = word.nfkc().flat_map(char::to_lowercase);
+    letters.fold(Key::new(Kind::Concept).byte(2), |key, c| key.text(c.encode_utf8(&mut buffer))).finish()
+}
+
+/// The English words of the file, as written.
+fn english_words(tokens: &mut Tokens) -> KeySet {
+    let mut english = KeySet::default();
+    for line in TEXT.lines().filter(|line| line.starts_with(['=', '~', '@'])) {
+        for phrase in line[1..].split('|').next().unwrap_or_default().split(',') {
+            tokens.read(phrase);
+            let mut words = words(tokens);
+            if let (Some(word), None) = (words.next(), words.next()) {
+                english.insert(key(Kind::Raw, word));
+            }
+        }
+    }
+    english
+}
+
 impl Concepts {
     /// A line: `=` (same) or `~` (near), English words and phrases with commas between them; or `@`, English words that only
     /// are led to, and for each other language `|`, its code, and words with commas. The file is part of the program, so
@@ -108,6 +138,7 @@ impl Concepts {
     fn read() -> Self {
         let mut concepts = Self::default();
         let mut tokens = Tokens::default();
+        let english = english_words(&mut tokens);
         let base = TEXT.as_ptr() as usize;
         for line in TEXT.lines() {
             let nearness = match line.as_bytes().first() {
@@ -150,14 +181,14 @@ impl Concepts {
                 }
             }
             for part in parts {
-                concepts.add_foreign(part, number, &mut tokens);
+                concepts.add_foreign(part, number, &english, &mut tokens);
             }
             concepts.list.push(Concept { nearness, members });
         }
         concepts
     }
 
-    fn add_foreign(&mut self, part: &str, number: u16, tokens: &mut Tokens) {
+    fn add_foreign(&mut self, part: &str, number: u16, english: &KeySet, tokens: &mut Tokens) {
         let (code, words_of) = part.trim().split_once(' ').unwrap_or_default();
         let language = LANGUAGES.iter().find(|language| language.code() == code);
         for phrase in words_of.split(',').map(str::trim) {
@@ -169,6 +200,13 @@ impl Concepts {
             }
             tokens.read(phrase);
             let raw: Vec<&str> = words(tokens).collect();
+            if let ([word], true) = (raw.as_slice(), !phrase.is_ascii()) {
+                self.add(accented_key(phrase), number);
+                // Without its accents it is a word of English (`the` for `thẻ`): then they must be there.
+                if is_stop(word) || english.contains(&key(Kind::Raw, word)) {
+                    continue;
+                }
+            }
             match (raw.as_slice(), language) {
                 ([], _) => {}
                 ([word], None) => self.add(foreign_key(0, &stem(word)), number),
@@ -226,6 +264,17 @@ mod tests {
         assert!(of(&["k8s"]).contains(&"kubernetes"));
         assert!(of(&["pull", "request"]).contains(&"pr"));
         assert!(of(&["qwertz"]).is_empty());
+    }
+
+    #[test]
+    fn accents_tell_a_foreign_word_from_an_english_one() {
+        for (word, plain, meaning) in [("thẻ", "the", "card"), ("Thêm", "them", "add"), ("ăn", "an", "eat")]
+        {
+            assert!(of_accented(word).is_some_and(|concept| english(concept).contains(&meaning)), "{word}");
+            assert!(of_foreign(plain).is_none() && of_accented(plain).is_none(), "{plain}");
+        }
+        // A word that English has not may be typed without them.
+        assert!(of_foreign("loschen").is_some() && of_accented("lo\u{308}schen").is_some());
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use super::background;
 use super::concepts::{self, Concept, MAX_DENSE, MAX_PHRASE, Nearness};
 use super::languages::LANGUAGES;
-use super::query::{Form, MAX_UNITS, Query, Unit, What};
-use super::terms::{Kind, key};
+use super::query::{Form, LONE_FACTOR, MAX_UNITS, Query, Unit, What};
+use super::stopwords::is_dense_grammar;
+use super::terms::{Kind, characters_key, key};
 
 /// Weights of the other words of a concept, and the share of the coverage that they earn.
 const SAME_FACTOR: f32 = 0.8;
@@ -16,6 +17,15 @@ const FOREIGN_FACTOR: f32 = 0.7;
 const FOREIGN_EARNED: f32 = 0.9;
 /// A word that a larger share of all tools holds is read as English, even where it is a word elsewhere (`data`).
 const ENGLISH_SHARE: f32 = 0.001;
+
+/// A concept in a stretch of a script without spaces: its first character and its length.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    start: usize,
+    length: usize,
+    concept: &'static Concept,
+}
+
 /// A word that is part of a phrase with a meaning of its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phrase {
@@ -26,35 +36,73 @@ pub(super) struct Phrase {
 }
 
 impl Query {
-    /// Makes a unit of every concept in a stretch of a script without spaces, the longest first.
+    /// Makes units of the concepts in a stretch of a script without spaces, the longest first. `covered` goes on where the
+    /// stretch before ended.
     pub(super) fn add_dense_concepts(&mut self, text: &str) {
         self.run.clear();
         self.run.extend(text.chars());
-        self.covered.clear();
-        self.covered.resize(self.run.len(), false);
+        let before = self.covered.len();
+        self.covered.resize(before + self.run.len(), false);
+        self.spans.clear();
         let mut at = 0;
         while at < self.run.len() {
             let longest = MAX_DENSE.min(self.run.len() - at);
             let found = (1..=longest)
                 .rev()
                 .find_map(|length| Some((length, concepts::of_dense(&self.run[at..at + length])?)));
-            let Some((length, concept)) = found else {
+            if let Some((length, concept)) = found {
+                self.spans.push(Span { start: at, length, concept });
+                at += length;
+            } else {
                 at += 1;
-                continue;
-            };
-            self.covered[at..at + length].fill(true);
-            at += length;
+            }
+        }
+        while let Some(part) = (0..self.spans.len()).find(|&number| self.is_part_of_a_word(number)) {
+            self.spans.remove(part);
+        }
+        for number in 0..self.spans.len() {
+            let Span { start, length, concept } = self.spans[number];
+            self.covered[before + start..before + start + length].fill(true);
+            self.add_dense_concept(start, length, concept);
+        }
+    }
+
+    /// A single character is a word only between other words: `本` is a book, in `日本` it is none.
+    fn is_part_of_a_word(&self, number: usize) -> bool {
+        let Span { start, length, .. } = self.spans[number];
+        let known = |at: usize| {
+            let spans = &self.spans[number.saturating_sub(1)..self.spans.len().min(number + 2)];
+            spans.iter().any(|span| (span.start..span.start + span.length).contains(&at))
+        };
+        let ends = |at: usize| self.run.get(at).is_none_or(|&c| known(at) || is_dense_grammar(c));
+        length == 1 && !(start.checked_sub(1).is_none_or(ends) && ends(start + 1))
+    }
+
+    /// Makes a unit of each two characters of a concept: of what they stand for, and of themselves.
+    fn add_dense_concept(&mut self, start: usize, length: usize, concept: &'static Concept) {
+        let text = self.texts.len();
+        self.texts.extend(&self.run[start..start + length]);
+        let text = text..self.texts.len();
+        let pairs = length.max(2) - 1;
+        let share = 1.0 / pairs as f32;
+        for pair in start..start + pairs {
+            let characters = || self.run[pair..(start + length).min(pair + 2)].iter().copied();
+            let own = characters_key(Kind::Stem, characters());
+            let single = characters_key(Kind::Single, characters());
+            if self.units.len() >= MAX_UNITS {
+                return;
+            }
             let first = self.forms.len();
-            if self.units.len() < MAX_UNITS {
-                self.add_concept(first, concept, FOREIGN_FACTOR, FOREIGN_EARNED);
+            let repeated = self.forms.iter().any(|form| form.key == own);
+            self.add_concept(first, concept, FOREIGN_FACTOR * share, FOREIGN_EARNED);
+            if !repeated {
+                self.forms.push(Form::plain(What::Character, own, 1.0));
+            }
+            if length == 1 && !repeated {
+                self.forms.push(Form::plain(What::Character, single, LONE_FACTOR));
             }
             let count = self.forms.len() - first;
-            if count > 0 {
-                let start = self.texts.len();
-                self.texts.extend(&self.run[at - length..at]);
-                let text = start..self.texts.len();
-                self.units.push(Unit::of_dense_concept(first, count, text));
-            }
+            self.units.push(Unit::of_dense_concept(first, count, share, text.clone()));
         }
     }
 
@@ -112,12 +160,15 @@ impl Query {
         let weight = word.full_weight();
         let stem = &self.texts[word.stem.clone()];
         let text = &self.texts[word.text.clone()];
-        let is_english = if text.is_ascii() && !self.may_be_foreign {
+        let accented = self.accented(text);
+        let is_english = if accented.is_some() {
+            false
+        } else if text.is_ascii() && !self.may_be_foreign {
             true
         } else {
             background::share_of(key(Kind::Stem, stem)).is_some_and(|share| share > ENGLISH_SHARE)
         };
-        let foreign = if is_english { None } else { concepts::of_foreign(text) };
+        let foreign = accented.or_else(|| if is_english { None } else { concepts::of_foreign(text) });
         let phrase = concepts::phrase_key(std::iter::once(stem));
         if !is_english {
             self.add_foreign_stems(number, first);
@@ -131,7 +182,7 @@ impl Query {
             };
             self.add_concept(first, concept, factor * weight, earned);
         }
-        if let Some(concept) = foreign.filter(|_| !known) {
+        if let Some(concept) = foreign.filter(|_| !known || accented.is_some()) {
             self.add_concept(first, concept, FOREIGN_FACTOR * weight, FOREIGN_EARNED);
         }
         for at in 0..self.phrases.len() {

@@ -97,9 +97,12 @@ pub fn explain(
     });
     let held = |number: usize| traced.entries.iter().any(|entry| entry.unit == number);
     let missing = traced.units.iter().enumerate().filter(|(number, (_, covers))| *covers && !held(*number));
+    let mut missing: Vec<String> = missing.map(|(_, (text, _))| text.clone()).collect();
+    // A word without spaces around it is several units.
+    missing.dedup();
     Explanation {
         terms: terms.collect(),
-        missing: missing.map(|(_, (text, _))| text.clone()).collect(),
+        missing,
         sum: traced.sum,
         coverage: traced.coverage,
         name_coverage: traced.name_coverage,

@@ -33,6 +33,8 @@ mod tests_background;
 #[cfg(test)]
 mod tests_directives;
 #[cfg(test)]
+mod tests_hostile;
+#[cfg(test)]
 mod tests_words;
 
 pub use explain::{Explanation, Matched, TermScore, explain};

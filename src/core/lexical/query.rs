@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::analyzer::{Class, Tokens, stem};
-use super::concepts::{Member, is_action, is_service};
+use super::analyzer::{Class, Tokens, fold, is_word, stem};
+use super::concepts::{Concept, Member, is_action, is_service, of_accented};
 use super::directives::MAX_REQUIRED;
-use super::expand::Phrase;
+use super::expand::{Phrase, Span};
 use super::languages::{is_any_function_word, language_of};
 use super::schema::clip;
 use super::stopwords::{cut_dense_filler, filler_phrase, is_stop, query_weight};
-use super::terms::{Kind, joined_key, key};
+use super::terms::{Kind, characters_key, joined_key, key};
 
 /// Characters of a query that are read (the limit of the API).
 const MAX_QUERY_CHARS: usize = 2_000;
@@ -23,8 +23,11 @@ pub(super) const MAX_UNITS: usize = 200;
 const RAW_FACTOR: f32 = 0.2;
 const PAIR_FACTOR: f32 = 0.5;
 const SINGLE_FACTOR: f32 = 0.1;
-const LONE_FACTOR: f32 = 0.5;
+pub(super) const LONE_FACTOR: f32 = 0.5;
 const JOINED_FACTOR: f32 = 0.3;
+/// Weight of a function word or a word of filler in a query without any other: tools that have it in their names stand
+/// below the floor of matches.
+const FILLER_WEIGHT: f32 = 0.1;
 /// A repeated word counts with this power of its repetitions (same source).
 const REPEAT_POWER: f32 = 0.3;
 /// A bigram's share of coverage: about half of a run's bigrams are words, the rest lies across two of them.
@@ -80,9 +83,9 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// A concept found in a script without spaces.
-    pub(super) fn of_dense_concept(first: usize, count: usize, text: Range<usize>) -> Self {
-        Self { first, count, cover: 1.0, weight: 1.0, mark: 0, text, is_word: false }
+    /// A concept, or a part of it, found in a script without spaces.
+    pub(super) fn of_dense_concept(first: usize, count: usize, cover: f32, text: Range<usize>) -> Self {
+        Self { first, count, cover, weight: 1.0, mark: 0, text, is_word: false }
     }
 }
 
@@ -112,6 +115,8 @@ pub(super) struct Query {
     pub(super) texts: String,
     /// Content words; 0 when the query is empty or filler alone.
     pub(super) terms: usize,
+    /// Filler alone, read because there is nothing else.
+    pub(super) is_filler: bool,
     tokens: Tokens,
     buffer: String,
     /// The content words as they stand in the query: place among all its words, number in `words`.
@@ -119,7 +124,10 @@ pub(super) struct Query {
     /// A stretch of a script without spaces, and which of its characters belong to a concept.
     pub(super) run: Vec<char>,
     pub(super) covered: Vec<bool>,
+    pub(super) spans: Vec<Span>,
     pub(super) phrases: Vec<Phrase>,
+    /// Words that are those of another language with the accents that they have in the query: key of the folded word.
+    accented: Vec<(u64, &'static Concept)>,
     /// No sentence of English, as far as its function words tell.
     pub(super) may_be_foreign: bool,
 }
@@ -173,10 +181,13 @@ impl Query {
     pub(super) fn read(&mut self, query: &str, required: &[&str]) {
         let mut tokens = std::mem::take(&mut self.tokens);
         let mut buffer = std::mem::take(&mut self.buffer);
+        self.find_accented(query);
         tokens.read(cut_dense_filler(query, &mut buffer));
+        self.is_filler = false;
         self.collect(&tokens, true);
         self.terms = self.words.len() + self.units.iter().filter(|unit| unit.cover > 0.0).count();
-        if self.terms == 0 {
+        self.is_filler = self.terms == 0;
+        if self.is_filler {
             tokens.read(query);
             self.collect(&tokens, false);
         }
@@ -184,6 +195,33 @@ impl Query {
         self.add_words();
         self.tokens = tokens;
         self.buffer = buffer;
+    }
+
+    /// Fills `accented`: folding takes the accents away, so the query is looked at as it was typed.
+    fn find_accented(&mut self, query: &str) {
+        self.accented.clear();
+        if query.is_ascii() {
+            return;
+        }
+        for word in query.split(|c| !is_word(c)).filter(|word| !word.is_ascii()) {
+            if let Some(concept) = of_accented(word) {
+                fold(word, &mut self.run);
+                let folded = characters_key(Kind::Raw, self.run.iter().flat_map(|c| c.to_lowercase()));
+                if self.accented.len() < MAX_UNITS && !self.accented.iter().any(|(known, _)| *known == folded)
+                {
+                    self.accented.push((folded, concept));
+                }
+            }
+        }
+    }
+
+    /// The concept of a folded word that has the accents of another language's word in the query.
+    pub(super) fn accented(&self, text: &str) -> Option<&'static Concept> {
+        if self.accented.is_empty() {
+            return None;
+        }
+        let folded = key(Kind::Raw, text);
+        self.accented.iter().find(|(word, _)| *word == folded).map(|(_, concept)| *concept)
     }
 
     /// Fills the words and the units of scripts without spaces.
@@ -195,18 +233,24 @@ impl Query {
         self.sequence.clear();
         let plain: Vec<&str> =
             tokens.iter().filter(|(class, _)| *class == Class::Word).map(|(_, text)| text).collect();
-        let language = language_of(plain.iter().copied(), FEWEST_FUNCTION_WORDS, is_stop);
+        // `thẻ` is no `the`.
+        let is_english = |query: &Self, word: &str| is_stop(word) && query.accented(word).is_none();
+        let language =
+            language_of(plain.iter().copied(), FEWEST_FUNCTION_WORDS, |word| is_english(self, word));
         let hints_at_another = |word: &&str| is_any_function_word(word) && !is_stop(word);
-        self.may_be_foreign = !plain.iter().any(|word| is_stop(word)) || plain.iter().any(hints_at_another);
+        self.may_be_foreign =
+            !plain.iter().any(|word| is_english(self, word)) || plain.iter().any(hints_at_another);
         let is_function_word = |word: &str| language.is_some_and(|language| language.is_function_word(word));
-        let (mut place, mut skip_until, mut bigram) = (0, 0, 0);
+        let (mut place, mut skip_until, mut bigram, mut goes_on) = (0, 0, 0, false);
         for (class, text) in tokens.iter() {
             match class {
                 Class::Word => {
                     if skip_filler && place >= skip_until {
                         skip_until = place + filler_phrase(&plain[place..]);
                     }
-                    if !(skip_filler && (place < skip_until || is_stop(text) || is_function_word(text))) {
+                    if !(skip_filler
+                        && (place < skip_until || is_english(self, text) || is_function_word(text)))
+                    {
                         self.add_word(place, text);
                     }
                     place += 1;
@@ -219,6 +263,9 @@ impl Query {
                     }
                 }
                 Class::Run => {
+                    if !goes_on {
+                        self.covered.clear();
+                    }
                     self.add_dense_concepts(text);
                     bigram = 0;
                 }
@@ -228,6 +275,7 @@ impl Query {
                 }
                 Class::Single => self.add_single(text),
             }
+            goes_on = class == Class::Run;
         }
     }
 
@@ -238,7 +286,7 @@ impl Query {
         if let Some(word) = self.words.get_mut(number) {
             word.count = word.count.saturating_add(1);
         } else if self.words.len() < MAX_UNITS {
-            let weight = query_weight(text);
+            let weight = if self.is_filler { FILLER_WEIGHT } else { query_weight(text) };
             let text = keep(&mut self.texts, text);
             let stem = keep(&mut self.texts, &stem);
             self.words.push(QueryWord { text, stem, weight, count: 1, joined: None, mark: 0 });

@@ -33,6 +33,8 @@ const ACTION_IMPACT: f32 = 0.8;
 /// Share of its weight that a word keeps which no tool anywhere holds: it is a name or a value (`Paris`, `Alice`), not something
 /// that these tools cannot do.
 const UNHEARD_SHARE: f32 = 0.2;
+/// A query of filler alone says a quarter of what its words would say in another.
+const FILLER_DOUBT: f32 = 4.0;
 /// A form that earns at least this share of the coverage is the thing itself, not a neighbour.
 const FULL_MARK: f32 = 0.6;
 
@@ -149,6 +151,9 @@ impl Run<'_> {
                 self.totals.all += share * unit.cover * self.idf(0, forms[0].key);
             }
         }
+        if query.is_filler {
+            self.totals.all *= FILLER_DOUBT;
+        }
     }
 
     /// Marks the tools of a group; they alone are ranked, if there are any.
@@ -188,6 +193,7 @@ impl Run<'_> {
         self.stamp += 1;
         let (mut weight, mut plain) = (None, None);
         let mut matched = false;
+        let most = self.most_of_concepts(forms, unit);
         for form in forms {
             self.postings.clear();
             self.postings.extend(self.parts.iter().map(|part| part.index.postings(form.key)));
@@ -206,12 +212,13 @@ impl Run<'_> {
             let unknown = form.instead && form.earned < FULL_MARK && plain.is_none();
             let weight = *weight
                 .get_or_insert_with(|| unit.cover * if unknown { self.idf(0, forms[0].key) } else { idf });
-            let share = if weight > 0.0 { (unit.cover * idf / weight).min(1.0) } else { 0.0 };
+            let own = matches!(form.what, What::Character);
+            let share = if own || weight <= 0.0 { 1.0 } else { (unit.cover * idf / weight).min(1.0) };
             let gain = weight * share * earned * form.earned;
             let mark = if form.earned >= FULL_MARK { unit.mark } else { unit.mark & ACTION_MARK };
             let faint = mark & !ACTION_MARK;
             let before = self.traced_account();
-            let factor = form.factor * idf;
+            let factor = if own { form.factor * idf } else { (form.factor * idf).min(most) };
             for (part, postings) in self.parts.iter().zip(&self.postings) {
                 for (&document, &impact) in postings.documents.iter().zip(postings.impacts) {
                     let candidate = part.candidates.get(document as usize).copied().unwrap_or(NONE);
@@ -244,6 +251,20 @@ impl Run<'_> {
             self.totals.all += weight;
         }
         matched
+    }
+
+    /// The most that a concept of another script adds to a score, before impact: what its own characters add where a tool
+    /// holds them.
+    fn most_of_concepts(&self, forms: &[Form], unit: &Unit) -> f32 {
+        if unit.is_word || forms.len() < 2 {
+            return f32::MAX;
+        }
+        let own = forms.iter().filter(|form| matches!(form.what, What::Character)).filter_map(|form| {
+            let parts = self.parts.iter().map(|part| part.index.postings(form.key).documents.len());
+            let frequency = parts.sum();
+            (frequency > 0).then(|| form.factor * self.idf(frequency, form.key))
+        });
+        own.reduce(f32::max).unwrap_or(f32::MAX)
     }
 
     /// `createissue` where the tools say `create` and `issue`: the split whose rarer half is the commonest.

@@ -47,6 +47,15 @@ const DENSE_FILLER: &str = "\
     怎么样 怎么 如何 什么 有没有 看看 給我 给我 請幫我 幫我 してください して下さい をください ください 下さい \
     してほしい したいです したい お願いします 教えて ですか ますか 해주세요 해줘 주세요 싶어요 싶습니다";
 
+/// Characters that stand between the words of scripts without spaces: particles, pronouns, auxiliary verbs.
+const DENSE_GRAMMAR: &str = "的了地得着过個个一两这那我你他她它们和与或在把将給给从到是有吗呢吧啊请讓让對对為为及某些想要能会帮去来就都也还\
+    을를이가은는에의로도와과만";
+
+/// Whether a character of such a script is grammar and no part of the word beside it. Hiragana is, mostly.
+pub(super) fn is_dense_grammar(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{309f}') || DENSE_GRAMMAR.contains(c)
+}
+
 /// Whether `word` (folded, lower case) is a function word.
 pub(super) fn is_stop(word: &str) -> bool {
     STOP_WORDS.contains(word)

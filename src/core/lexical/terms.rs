@@ -58,6 +58,12 @@ pub(super) fn key(kind: Kind, text: &str) -> u64 {
     Key::new(kind).text(text).finish()
 }
 
+/// The key of a term of one text, given as its characters.
+pub(super) fn characters_key(kind: Kind, characters: impl Iterator<Item = char>) -> u64 {
+    let mut buffer = [0; 4];
+    characters.fold(Key::new(kind), |key, c| key.text(c.encode_utf8(&mut buffer))).finish()
+}
+
 /// The key of a term whose text is `first` and `second` without a gap. For [`Kind::Pair`] that makes `file system` and
 /// `filesystem` the same.
 pub(super) fn joined_key(kind: Kind, first: &str, second: &str) -> u64 {

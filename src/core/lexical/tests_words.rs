@@ -124,3 +124,86 @@ fn names_and_values_hardly_lower_the_coverage() {
     // What other tools do and these do not is missing.
     assert!(coverage("weather spreadsheet") < 0.5);
 }
+
+#[test]
+fn accents_tell_words_of_other_languages_from_english_ones() {
+    let tools =
+        [tool("delete_card", "Deletes a card"), tool("add_item", "Adds it"), tool("plan_meal", "Food")];
+    for (query, name) in [("thẻ", "delete_card"), ("xóa THẺ", "delete_card"), ("thêm", "add_item")] {
+        assert_eq!(first(&tools, query), Some(name), "{query}");
+    }
+    for query in ["the", "them", "an", "the them"] {
+        assert!(find(&tools, query).is_empty(), "{query}");
+    }
+}
+
+#[test]
+fn function_words_alone_are_no_match() {
+    let tools = [tool("list_of_regions", "Regions"), tool("who_am_i", "Identity"), tool("sort", "Sorts")];
+    for query in ["of", "of the", "in of to"] {
+        let hits = run(&tools, query, 5).hits;
+        assert!(
+            hits.iter().all(|hit| hit.coverage <= 0.25 && hit.name_coverage <= 0.25),
+            "{query}: {hits:?}"
+        );
+        let beside_others = run(&tools, "sort", 5).hits[0];
+        assert!(hits.iter().all(|hit| hit.score < 0.2 * beside_others.score), "{query}: {hits:?}");
+    }
+    assert!(run(&tools, "who am i", 5).hits[0].whole);
+}
+
+#[test]
+fn a_character_inside_an_unknown_word_is_no_word() {
+    let tools = [tool("search_book", "Finds a book"), tool("drop_table", "Removes a table"), tool("x", "y")];
+    for query in ["日本", "日本語", "日本の", "代表", "발표"] {
+        assert!(find(&tools, query).is_empty(), "{query}");
+    }
+    for (query, name) in [
+        ("本", "search_book"),
+        ("本を探す", "search_book"),
+        ("找书", "search_book"),
+        ("删除表", "drop_table"),
+        ("表を削除", "drop_table"),
+        ("책을 찾기", "search_book"),
+    ] {
+        assert_eq!(first(&tools, query), Some(name), "{query}");
+    }
+}
+
+#[test]
+fn a_tool_that_holds_the_characters_is_found_as_surely_as_one_that_holds_what_they_mean() {
+    let mut bill = tool("kp_1", "Money");
+    bill.aliases = vec!["发票".into()];
+    let tools = [
+        tool("t1", "发送邮件"),
+        tool("t2", "查看日历"),
+        tool("t3", "データベースに接続する"),
+        bill,
+        tool("send_email", "Sends an email"),
+        tool("show_calendar", "Shows the calendar"),
+        tool("query_database", "Queries a database"),
+        tool("create_invoice", "Creates an invoice"),
+    ];
+    for (query, own, other) in [
+        ("邮件", "t1", "send_email"),
+        ("发送邮件", "t1", "send_email"),
+        ("日历", "t2", "show_calendar"),
+        ("查看日历", "t2", "show_calendar"),
+        ("データベース", "t3", "query_database"),
+        ("发票", "kp_1", "create_invoice"),
+    ] {
+        let hits = run(&tools, query, 5).hits;
+        let of = |name: &str| hits.iter().find(|hit| tools[hit.candidate as usize].name == name);
+        let (Some(own), Some(other)) = (of(own), of(other)) else { panic!("{query}: {hits:?}") };
+        assert!(own.coverage > 0.99 && own.coverage >= other.coverage, "{query}: {hits:?}");
+        assert!(other.coverage > 0.8, "{query}: {hits:?}");
+    }
+    assert_eq!(first(&tools, "发票"), Some("kp_1"));
+}
+
+#[test]
+fn a_present_is_not_a_presentation() {
+    let tools = [tool("create_presentation", "Makes a presentation"), tool("send_gift", "Sends a gift")];
+    assert_eq!(find(&tools, "gift"), ["send_gift"]);
+    assert_eq!(find(&tools, "slide deck"), ["create_presentation"]);
+}
