@@ -65,9 +65,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether nothing was found that is more than a guess.
+    /// Whether nothing was found that is shown as a match.
     pub fn is_miss(&self) -> bool {
-        self.matches.iter().all(|scored| scored.confidence == Confidence::Low)
+        self.matches.is_empty()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::core::calls::{read_arguments, read_calls};
 use crate::core::format::Format;
 use crate::core::format::{ModelCall, render_whole};
 use crate::core::grant::{BridgeTool, Resolved, View, ViewTool};
+use crate::core::matches::Confidence;
 use crate::core::warning::Warning;
 
 /// What `tool_describe` says when it was given no name.
@@ -444,7 +445,7 @@ fn search_text(context: &Context, found: &SearchAnswer) -> Value {
             "group": tool.group,
             "required": tool.required,
         });
-        if tool.confidence == crate::core::matches::Confidence::Low {
+        if tool.confidence == Confidence::Low {
             entry["confidence"] = Value::from("low");
         }
         entry
@@ -465,10 +466,14 @@ fn search_text(context: &Context, found: &SearchAnswer) -> Value {
         entry
     };
     let mut text = json!({"results": found.results.iter().map(result).collect::<Vec<_>>()});
-    if found.results.iter().any(|result| !result.matches.is_empty()) {
-        text["next"] = Value::from(format!(
-            "Call one with {prefix}tool_call; {prefix}tool_describe shows all its arguments."
-        ));
+    let mut matches = found.results.iter().flat_map(|result| &result.matches).peekable();
+    if matches.peek().is_some() {
+        let sure = matches.any(|tool| tool.confidence > Confidence::Low);
+        let call = format!("Call one with {prefix}tool_call; {prefix}tool_describe shows all its arguments.");
+        let doubt = format!(
+            "These matches are weak: look at one with {prefix}tool_describe before calling it, or search in other words."
+        );
+        text["next"] = Value::from(if sure { call } else { doubt });
     }
     if found.truncated {
         text["truncated"] = Value::Bool(true);

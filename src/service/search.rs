@@ -25,7 +25,7 @@ use crate::telemetry;
 /// Groups that an answer names when nothing fits.
 const MAX_GROUPS: usize = 50;
 
-/// From this many searches in a row without a good match on, the hint says to stop.
+/// From this many searches in a row without a match on, the hint says to stop.
 const REPEATED_MISSES: u64 = 3;
 
 /// What a search asks for.
@@ -148,8 +148,7 @@ pub struct QueryResult {
     /// Only when there are no matches: the closest tools, possibly unrelated. They are never warmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Vec<ToolMatch>>,
-    /// Only when there are no matches, or after several searches without a good one: the groups that there are, at
-    /// most 50, the largest.
+    /// Only when there are no matches: the groups that there are, at most 50, the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupCount>>,
     /// Beside `groups`: what to do next.
@@ -308,7 +307,7 @@ struct MatchWriter<'a> {
     plan: &'a Plan,
     warm: &'a WarmSet,
     detail: Detail,
-    /// Searches in a row, this one included, in which the session found nothing sure.
+    /// Searches in a row, this one included, in which the session found nothing.
     misses: u64,
     /// Tokens that whole definitions may still take: what cannot fit the answer is not even copied. 0 once one did not.
     schema_room: Cell<usize>,
@@ -319,8 +318,7 @@ impl MatchWriter<'_> {
         let matches: Vec<ToolMatch> =
             found.matches.iter().filter_map(|scored| self.tool_match(scored)).collect();
         let nothing = matches.is_empty();
-        let advise = nothing || self.misses >= REPEATED_MISSES;
-        let groups = advise.then(|| groups(self.context.view()));
+        let groups = nothing.then(|| groups(self.context.view()));
         QueryResult {
             query,
             matches,
@@ -415,7 +413,7 @@ fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool, misses:
     }
     if misses >= REPEATED_MISSES {
         hint.push_str(&format!(
-            " This is search {misses} in a row without a good match: what is needed is probably not here. Choose from the \
+            " This is search {misses} in a row without a match: what is needed is probably not here. Choose from the \
              groups, or go on without such a tool; do not reword again."
         ));
     }

@@ -54,7 +54,7 @@ pub(super) struct Ledger {
     searches: AtomicU64,
     describes: AtomicU64,
     calls: AtomicU64,
-    /// Searches in a row that found nothing sure; forgotten when the session leaves the memory.
+    /// Searches in a row that found nothing; forgotten when the session leaves the memory.
     misses: AtomicU64,
 }
 
@@ -109,6 +109,9 @@ impl Ledger {
     }
 
     pub(super) fn count(&self, deed: Deed) {
+        if matches!(deed, Deed::Describe | Deed::Call) {
+            self.misses.store(0, Ordering::Relaxed);
+        }
         let counter = match deed {
             Deed::Assembly => &self.assemblies,
             Deed::Search => &self.searches,

@@ -1,4 +1,4 @@
-//! Adds to a query what its words may stand for: the forms of [`concepts`](super::concepts).
+//! Adds to a query what its words may stand for: the forms of [`concepts`].
 
 use super::background;
 use super::concepts::{self, Concept, MAX_DENSE, MAX_PHRASE, Nearness};
