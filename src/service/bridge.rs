@@ -109,14 +109,7 @@ impl Handled {
 impl Toolrack {
     /// Handles a model's calls in order.
     pub async fn bridge(&self, request: BridgeRequest) -> Result<BridgeAnswer, Error> {
-        let most = self.0.limits.calls;
-        if request.calls.is_empty() {
-            return Err(Error::invalid("/calls", "missing_key", "there is no call"));
-        }
-        if request.calls.len() > most {
-            let detail = format!("{} calls are more than {most} at once", request.calls.len());
-            return Err(Error::invalid("/calls", "too_many", detail));
-        }
+        self.check_calls(&request.calls)?;
         let mut answer = BridgeAnswer {
             results: Vec::new(),
             warmed: Vec::new(),

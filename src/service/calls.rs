@@ -140,20 +140,13 @@ impl Dispatch {
 impl Toolrack {
     /// Resolves and checks calls; never runs one.
     pub async fn call(&self, request: CallRequest) -> Result<CallAnswer, Error> {
-        let most = self.0.limits.calls;
-        if request.calls.is_empty() {
-            return Err(Error::invalid("/calls", "missing_key", "there is no call"));
-        }
-        if request.calls.len() > most {
-            let detail = format!("{} calls are more than {most} at once", request.calls.len());
-            return Err(Error::invalid("/calls", "too_many", detail));
-        }
+        self.check_calls(&request.calls)?;
         let context = self.context(&request.caller, &request.fields).await?;
         let common = request.call_id.as_deref().unwrap_or("call");
         let mut entries = request.calls;
         let ids: Vec<Option<String>> = entries.iter_mut().map(take_call_id).collect();
         let entries = Map::from_iter([("calls".to_owned(), Value::Array(entries))]);
-        let resolved = match read_calls(&entries, most) {
+        let resolved = match read_calls(&entries, self.0.limits.calls) {
             Ok(calls) => {
                 let ids = ids.into_iter().map(|id| id.unwrap_or_else(|| common.to_owned()));
                 self.resolve_calls(&context, calls.into_iter().zip(ids).collect()).await
@@ -170,6 +163,20 @@ impl Toolrack {
             evicted: warming.evicted,
             warnings,
         })
+    }
+
+    /// At least one call, and not more than the limit.
+    pub(super) fn check_calls(&self, calls: &[Value]) -> Result<(), Error> {
+        let most = self.0.limits.calls;
+        match calls.len() {
+            0 => Err(Error::invalid("/calls", "missing_key", "there is no call")),
+            count if count > most => Err(Error::invalid(
+                "/calls",
+                "too_many",
+                format!("{count} calls are more than {most} at once"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Resolves calls in order: names, arguments, schemas. Each comes with the id that its dispatch begins with.

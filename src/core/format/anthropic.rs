@@ -3,9 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::canonical::{text_at, write_definition};
-use super::{ModelCall, ToolText, WireFormat, object_schema};
-use crate::core::digest::push_string;
+use super::canonical::{text_at, write_lean_definition};
+use super::{ModelCall, ToolText, WireFormat};
 
 pub(super) struct Anthropic;
 
@@ -18,16 +17,7 @@ impl WireFormat for Anthropic {
     }
 
     fn write_tool(&self, tool: ToolText<'_>, out: &mut String) {
-        let parameters = object_schema(tool.parameters);
-        if tool.description == "\"\"" {
-            out.push_str("{\"name\":");
-            push_string(tool.wire_name, out);
-            out.push_str(",\"input_schema\":");
-            out.push_str(&parameters);
-            out.push('}');
-        } else {
-            write_definition(ToolText { parameters: &parameters, ..tool }, "input_schema", out);
-        }
+        write_lean_definition(tool, "input_schema", out);
     }
 
     fn read_call(&self, call: &Value) -> Result<ModelCall, String> {

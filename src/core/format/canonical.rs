@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ModelCall, ToolText, WireFormat};
+use super::{ModelCall, ToolText, WireFormat, object_schema};
 use crate::core::digest::push_string;
 
 pub(super) struct Canonical;
@@ -42,6 +42,22 @@ pub(super) fn write_definition(tool: ToolText<'_>, schema_key: &str, out: &mut S
     out.push_str("\":");
     out.push_str(tool.parameters);
     out.push('}');
+}
+
+/// As [`write_definition`], without an empty description and with a schema that says at least what it is.
+pub(super) fn write_lean_definition(tool: ToolText<'_>, schema_key: &str, out: &mut String) {
+    let parameters = object_schema(tool.parameters);
+    if tool.description == "\"\"" {
+        out.push_str("{\"name\":");
+        push_string(tool.wire_name, out);
+        out.push_str(",\"");
+        out.push_str(schema_key);
+        out.push_str("\":");
+        out.push_str(&parameters);
+        out.push('}');
+    } else {
+        write_definition(ToolText { parameters: &parameters, ..tool }, schema_key, out);
+    }
 }
 
 /// A non-empty string member.

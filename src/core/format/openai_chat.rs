@@ -3,9 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::canonical::{text_at, write_definition};
-use super::{ModelCall, ToolText, WireFormat, object_schema};
-use crate::core::digest::push_string;
+use super::canonical::{text_at, write_lean_definition};
+use super::{ModelCall, ToolText, WireFormat};
 
 pub(super) struct OpenaiChat;
 
@@ -20,16 +19,7 @@ impl WireFormat for OpenaiChat {
 
     fn write_tool(&self, tool: ToolText<'_>, out: &mut String) {
         out.push_str("{\"type\":\"function\",\"function\":");
-        let parameters = object_schema(tool.parameters);
-        if tool.description == "\"\"" {
-            out.push_str("{\"name\":");
-            push_string(tool.wire_name, out);
-            out.push_str(",\"parameters\":");
-            out.push_str(&parameters);
-            out.push('}');
-        } else {
-            write_definition(ToolText { parameters: &parameters, ..tool }, "parameters", out);
-        }
+        write_lean_definition(tool, "parameters", out);
         out.push('}');
     }
 
