@@ -21,8 +21,8 @@ use crate::telemetry;
 
 /// Keys of the arguments that an error repeats.
 const MAX_RECEIVED_KEYS: usize = 32;
-/// Longest schema that an error carries, in bytes: about 4,000 tokens.
-const MAX_ERROR_SCHEMA_BYTES: usize = 16 * 1_024;
+/// Longest schema that an error carries, in bytes: twice the longest of 17,000 real tools.
+const MAX_ERROR_SCHEMA_BYTES: usize = 64 * 1_024;
 
 /// What a call request asks for.
 #[derive(Debug, Clone)]
