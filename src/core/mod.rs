@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod digest;
 pub mod format;
 pub mod grant;
+mod grouping;
 pub mod id;
 pub mod json;
 pub mod lexical;

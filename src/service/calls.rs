@@ -331,6 +331,12 @@ fn schema_of(entry: &ViewTool) -> Option<Box<RawValue>> {
     if schema.len() > MAX_ERROR_SCHEMA_BYTES { None } else { serde_json::from_str(schema).ok() }
 }
 
+/// What an error says in the place of a schema that it does not carry.
+fn schema_note(entry: &ViewTool) -> &'static str {
+    let carried = entry.tool.tool.parameters().len() <= MAX_ERROR_SCHEMA_BYTES;
+    if carried { "" } else { " (The schema is very long; describe the tool to see it.)" }
+}
+
 /// Nothing, or a warning, for arguments that the tool can be run with.
 fn check_arguments(
     entry: &ViewTool,
@@ -353,8 +359,9 @@ fn check_arguments(
             Err(Box::new(CallError {
                 code: "missing_arguments",
                 message: format!(
-                    "`{name}` is missing required argument(s): {}. It was NOT called.",
-                    shown.join(", ")
+                    "`{name}` is missing required argument(s): {}. It was NOT called.{}",
+                    shown.join(", "),
+                    schema_note(entry)
                 ),
                 missing,
                 received_keys: received(),
@@ -365,8 +372,11 @@ fn check_arguments(
         Verdict::Invalid(violation) => Err(Box::new(CallError {
             code: "invalid_arguments",
             message: format!(
-                "`{name}` was NOT called: {} breaks `{}`: {}",
-                violation.path, violation.constraint, violation.message
+                "`{name}` was NOT called: {} breaks `{}`: {}{}",
+                violation.path,
+                violation.constraint,
+                violation.message,
+                schema_note(entry)
             ),
             path: Some(violation.path),
             constraint: Some(violation.constraint),
