@@ -24,7 +24,7 @@ quality:
     @test -n "${TOOLRACK_TEST_DATA:-}" || { echo "set TOOLRACK_TEST_DATA to the folder of the shared data" >&2; exit 1; }
     @test -d "$TOOLRACK_TEST_DATA/bench" || { echo "TOOLRACK_TEST_DATA=$TOOLRACK_TEST_DATA has no folder bench" >&2; exit 1; }
     @mkdir -p docs
-    cargo run --release --locked -- eval --suite "$TOOLRACK_TEST_DATA/bench" --markdown docs/quality.md
+    cargo run --release --locked -- eval --suite "$TOOLRACK_TEST_DATA/bench" --goals tests/quality/goals.json --markdown docs/quality.md
 
 # The main job, step by step.
 demo:

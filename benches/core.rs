@@ -12,9 +12,10 @@ use toolrack::core::catalog::{Catalog, read_upload, replace};
 use toolrack::core::format::Format;
 use toolrack::core::format::ingest::EntryLimits;
 use toolrack::core::grant::{Catalogs, Selection, View};
-use toolrack::core::lexical::{Document, Index, Part, search};
+use toolrack::core::lexical::Document;
 use toolrack::core::matches::by_keywords;
 use toolrack::core::policy::{self, Layer, Policy};
+use toolrack::core::ranking::{CatalogIndex as Index, Part, search};
 
 use support::data::{Data, query_for, upload_body};
 use support::measure::{Options, Result, Spread, percentile, timed};
@@ -101,7 +102,7 @@ fn keyword_search(fixture: &Fixture, data: &Data, goal_p99: f64, options: &Optio
     let scan = Scan::new(&fixture.catalog);
     let candidates = fixture.view.candidates().first().map(Vec::as_slice).unwrap_or_default();
     let parts = [Part { index: &fixture.index, candidates }];
-    let find = |query: &str| by_keywords(&search(&parts, fixture.view.tools.len(), query, MATCHES));
+    let find = |query: &str| by_keywords(&search(&parts, fixture.view.tools.len(), query, MATCHES, true));
     let mut figures = Vec::new();
     for (name, queries) in [("", &data.queries), (", names and descriptions as queries", &own)] {
         let (mut ours, mut plain) =

@@ -56,7 +56,7 @@ pub fn check(tools: &[Tool], index: &Index, candidates: &[u32], query: &str, lim
     }
     if let Some(hit) = outcome.hits.first() {
         let told =
-            explain(&parts, tools.len(), query, hit.candidate, &[tools[hit.candidate as usize].document()]);
+            explain(&parts, tools.len(), query, hit.candidate, &[tools[hit.candidate as usize].document()], None);
         assert!((told.score - hit.score).abs() <= 1e-3 * hit.score.max(1.0), "{told:?} is not {hit:?}");
         assert!((told.coverage - hit.coverage).abs() < 1e-4, "{told:?} is not {hit:?}");
     }

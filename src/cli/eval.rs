@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::start::{Started, open_served};
 use super::{Failure, print_line};
 use crate::config::{Settings, Sources};
-use crate::eval::{LIMIT_RANGE, Report, Set, SetReport, Setting, evaluate};
+use crate::eval::{Goals, LIMIT_RANGE, Report, Set, SetReport, Setting, evaluate};
 
 /// Arguments of `eval`.
 #[derive(Debug, Args)]
@@ -41,6 +41,9 @@ pub(super) struct EvalArgs {
     /// Matches per query that rankings are measured on.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = limit_parser())]
     limit: u32,
+    /// Figures to reach, told beside those measured: {set: {"all", kind or language: {figure: goal}}}.
+    #[arg(long, value_name = "FILE.json")]
+    goals: Option<PathBuf>,
     /// Also write the report, with every query, as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -60,6 +63,13 @@ fn limit_parser() -> clap::builder::RangedI64ValueParser<u32> {
 pub(super) async fn eval(args: EvalArgs) -> Result<(), Failure> {
     let settings = read_settings(&args)?;
     let sets = find_sets(&args)?;
+    let goals = match &args.goals {
+        Some(file) => Some(
+            Goals::read(&read_file(file)?)
+                .map_err(|error| Failure::Failed(format!("the goals in {}: {error}", file.display())))?,
+        ),
+        None => None,
+    };
     let folder = std::env::temp_dir().join(format!("toolrack-eval-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(Failure::new)?;
     let measured = async {
@@ -71,7 +81,10 @@ pub(super) async fn eval(args: EvalArgs) -> Result<(), Failure> {
     .await;
     // As with the demo: a folder left behind is litter, failing to remove it is no fault.
     drop(std::fs::remove_dir_all(&folder));
-    let report = measured?;
+    let mut report = measured?;
+    if let Some(goals) = &goals {
+        report = report.with_goals(goals);
+    }
     let text = report.markdown();
     print_line(text.trim_end())?;
     if let Some(file) = &args.json {

@@ -7,6 +7,7 @@ use secrecy::ExposeSecret as _;
 
 use super::Failure;
 use crate::config::Settings;
+use crate::core::ranking;
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
 use crate::service::{CacheLimits, Limits, Parts, Toolrack};
 use crate::store::{MasterKey, MasterKeyError, ServeLock, SqliteStore, Store, database_file};
@@ -71,6 +72,8 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
         views_bytes: settings.cache.views_bytes,
         sessions: settings.cache.sessions,
     };
+    // The first search should not wait for it, nor should the start.
+    drop(tokio::task::spawn_blocking(ranking::prepare));
     let reranker = reranker(&addresses);
     let parts = Parts { store: Arc::clone(&store), reranker, addresses, master_key, limits, caches };
     Ok(Started { service: Toolrack::new(parts), store, database, _lock: lock })

@@ -44,12 +44,14 @@ pub fn promote(view: &View, query: &str, outcome: &mut Outcome) {
         let unranked = Hit {
             candidate: *id,
             score: best,
+            words: best,
             coverage: 1.0,
             name_coverage: 1.0,
             exact: true,
             whole: *whole,
             other_service: false,
             other_action: false,
+            alike: None,
         };
         Hit {
             exact: true,

@@ -126,6 +126,11 @@ impl Metric {
         }
     }
 
+    /// Whether less is better.
+    pub fn is_loss(self) -> bool {
+        matches!(self, Self::WrongNoMatch | Self::LostToFloor)
+    }
+
     /// What a query adds to the figure.
     pub fn share(self, outcome: &Outcome) -> Share {
         let served = outcome.right > 0;

@@ -5,6 +5,7 @@
 //! user of its own into it.
 
 mod bootstrap;
+mod goals;
 mod metrics;
 mod report;
 mod set;
@@ -30,6 +31,7 @@ use crate::service::{
 };
 
 pub use bootstrap::{Difference, Pair, RESAMPLES, paired};
+pub use goals::{Goal, Goals};
 pub use metrics::{Figures, Metric, Outcome, Share, Summary, places, quantile};
 pub use report::{Comparison, GroupDifference, MetricDifference, Report, RunReport, SetReport};
 pub use set::{Half, Query, Set, SetError};

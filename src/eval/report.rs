@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::bootstrap::{Difference, Pair, RESAMPLES, paired};
+use super::goals::{Goal, Goals};
 use super::metrics::{Metric, Outcome, Summary};
 use super::set::{Half, Set};
 use super::{Resident, Row, Run};
@@ -17,6 +18,9 @@ pub struct Report {
     /// Matches per query that rankings were measured on.
     pub limit: u32,
     pub sets: Vec<SetReport>,
+    /// Figures to reach, where some were given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
 }
 
 /// One set under one or two settings.
@@ -222,7 +226,14 @@ const LEGEND: &str = "\
 
 impl Report {
     pub fn new(limit: u32, sets: Vec<SetReport>) -> Self {
-        Self { toolrack: env!("CARGO_PKG_VERSION"), limit, sets }
+        Self { toolrack: env!("CARGO_PKG_VERSION"), limit, sets, goals: Vec::new() }
+    }
+
+    /// Tells beside the figures which of them were to be reached.
+    #[must_use]
+    pub fn with_goals(mut self, goals: &Goals) -> Self {
+        self.goals = goals.compare(&self.sets);
+        self
     }
 
     /// The whole report for people.
@@ -239,6 +250,10 @@ impl Report {
             summary_table(&mut out, "set", self.sets.iter().flat_map(SetReport::lines));
             section(&mut out, "## Tokens in every turn");
             resident_table(&mut out, &self.sets);
+        }
+        if !self.goals.is_empty() {
+            section(&mut out, "## Goals");
+            goal_table(&mut out, &self.goals);
         }
         for set in &self.sets {
             set.write(&mut out, self.sets.len() > 1);
@@ -337,6 +352,23 @@ fn summary_table<'a>(out: &mut String, first: &str, lines: impl Iterator<Item = 
         row
     };
     table(out, &head, lines.map(row).collect());
+}
+
+fn goal_table(out: &mut String, goals: &[Goal]) {
+    let rows = goals.iter().map(|goal| {
+        let set =
+            goal.setting.as_ref().map_or(goal.set.clone(), |setting| format!("{}, {setting}", goal.set));
+        let title = Metric::ALL.into_iter().find(|metric| metric.key() == goal.figure);
+        vec![
+            set,
+            goal.queries.clone(),
+            title.map_or(goal.figure, Metric::title).to_owned(),
+            format!("{:.2}", goal.goal),
+            format!("{:.3}", goal.measured),
+            if goal.reached { "yes" } else { "missed" }.to_owned(),
+        ]
+    });
+    table(out, &["set", "queries", "figure", "goal", "measured", "reached"], rows.collect());
 }
 
 fn resident_table(out: &mut String, sets: &[SetReport]) {

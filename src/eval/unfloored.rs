@@ -12,17 +12,19 @@ use serde_json::value::RawValue;
 use crate::core::catalog::{Catalog, read_upload, replace};
 use crate::core::format::ingest::EntryLimits;
 use crate::core::grant::{Catalogs, View, ViewTool};
-use crate::core::lexical::{Document, Index, Part, search};
+use crate::core::lexical::Document;
 use crate::core::named::promote;
 use crate::core::policy::{Layer, merge};
+use crate::core::ranking::{CatalogIndex, Part, search};
 
 /// A catalog under a config, to be ranked.
 #[derive(Debug)]
 pub(super) struct Unfloored {
     view: View,
-    index: Index,
+    index: CatalogIndex,
+    semantic: bool,
     /// The config's aliases, with the tool of each.
-    aliases: (Index, Vec<u32>),
+    aliases: (CatalogIndex, Vec<u32>),
 }
 
 impl Unfloored {
@@ -38,7 +40,7 @@ impl Unfloored {
             parameters: tool.tool.parameters(),
             aliases,
         });
-        let index = Index::build(documents);
+        let index = CatalogIndex::build(documents);
         let policy = merge(layer, &Layer::default());
         let user_core = layer.core.clone().unwrap_or_default();
         let catalogs = Catalogs::Stored { user: Arc::clone(&catalog), project: Arc::default() };
@@ -56,8 +58,8 @@ impl Unfloored {
             parameters: "",
             aliases,
         });
-        let aliases = (Index::build(documents), phrases.keys().copied().collect());
-        Self { view, index, aliases }
+        let aliases = (CatalogIndex::of_words(documents), phrases.keys().copied().collect());
+        Self { view, index, semantic: policy.semantic, aliases }
     }
 
     /// The first `limit` tools for a query, best first.
@@ -69,7 +71,7 @@ impl Unfloored {
         if !self.aliases.1.is_empty() {
             parts.push(Part { index: &self.aliases.0, candidates: &self.aliases.1 });
         }
-        let mut outcome = search(&parts, self.view.tools.len(), query, limit);
+        let mut outcome = search(&parts, self.view.tools.len(), query, limit, self.semantic);
         promote(&self.view, query, &mut outcome);
         outcome.hits.iter().filter_map(|hit| self.view.get(hit.candidate)).collect()
     }

@@ -18,7 +18,7 @@ use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
 use crate::core::id::Scope;
-use crate::core::lexical::Index;
+use crate::core::ranking::CatalogIndex;
 use crate::core::schema::Validator;
 use crate::core::warning::Warning;
 
@@ -59,7 +59,7 @@ pub(super) struct Caches {
     pub merged: Cache<MergedKey, Arc<Merged>>,
     /// By content id.
     pub catalogs: Cache<Arc<str>, Arc<Catalog>>,
-    pub indexes: Cache<Arc<str>, Arc<Index>>,
+    pub indexes: Cache<Arc<str>, Arc<CatalogIndex>>,
     /// By the digest of the raw request text.
     pub uploads: Cache<Digest, Arc<InlineUpload>>,
     pub views: Cache<ViewKey, Arc<ViewEntry>>,
@@ -105,7 +105,7 @@ impl Caches {
             heads: counted(20_000),
             merged: counted(10_000),
             catalogs: weighed(limits.catalogs_bytes / 2, |catalog: &Arc<Catalog>| 2 * catalog.bytes()),
-            indexes: weighed(limits.catalogs_bytes / 2, |index: &Arc<Index>| index.bytes()),
+            indexes: weighed(limits.catalogs_bytes / 2, |index: &Arc<CatalogIndex>| index.bytes()),
             uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
             views: weighed(limits.views_bytes / 2, |entry: &Arc<ViewEntry>| entry.bytes()),
             plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),

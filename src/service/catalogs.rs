@@ -15,7 +15,8 @@ use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredC
 use crate::core::digest::Digest;
 use crate::core::format::ingest::EntryLimits;
 use crate::core::id::{Id, Scope};
-use crate::core::lexical::{Document, Index};
+use crate::core::lexical::Document;
+use crate::core::ranking::CatalogIndex;
 use crate::core::tool::Tool;
 use crate::core::warning::{FieldError, Warning};
 use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, ToolRow};
@@ -111,7 +112,7 @@ impl Toolrack {
     }
 
     /// The search index of a catalog.
-    pub(super) async fn index(&self, catalog: &Arc<Catalog>) -> Result<Arc<Index>, Error> {
+    pub(super) async fn index(&self, catalog: &Arc<Catalog>) -> Result<Arc<CatalogIndex>, Error> {
         if let Some(index) = self.0.caches.indexes.get(&catalog.content_id()).await {
             return Ok(index);
         }
@@ -499,10 +500,10 @@ fn read_rows(rows: CatalogRows) -> Catalog {
     Catalog::build(incoming, &Catalog::default()).0
 }
 
-fn build_index(catalog: &Catalog) -> Index {
+fn build_index(catalog: &Catalog) -> CatalogIndex {
     let texts: Vec<(Cow<'_, str>, Vec<String>)> =
         catalog.tools().iter().map(|tool| (tool.tool.description(), tool.tool.other_names())).collect();
-    Index::build(catalog.tools().iter().zip(&texts).map(|(tool, (description, aliases))| Document {
+    CatalogIndex::build(catalog.tools().iter().zip(&texts).map(|(tool, (description, aliases))| Document {
         group: tool.tool.group(),
         name: tool.tool.name(),
         description,

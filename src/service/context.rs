@@ -12,8 +12,9 @@ use crate::core::digest::Digest;
 use crate::core::format::{Format, FormatFault};
 use crate::core::grant::{Catalogs, Selection, View};
 use crate::core::id::{Id, Scope, SessionKey};
-use crate::core::lexical::{Document, Index};
+use crate::core::lexical::Document;
 use crate::core::policy::{self, Policy};
+use crate::core::ranking::CatalogIndex;
 use crate::core::selector::Selector;
 use crate::core::warning::Warning;
 
@@ -131,7 +132,7 @@ impl ViewEntry {
 /// The config's aliases as a search index of their own, so that the catalog's index stays shared.
 #[derive(Debug, Default)]
 pub(super) struct Aliases {
-    pub index: Index,
+    pub index: CatalogIndex,
     /// The tool of each document of the index.
     pub candidates: Vec<u32>,
     /// By tool.
@@ -152,7 +153,7 @@ impl Aliases {
         let texts = candidates.iter().filter_map(|id| phrases.get(id));
         let documents =
             texts.map(|aliases| Document { group: "", name: "", description: "", parameters: "", aliases });
-        Self { index: Index::build(documents), candidates, phrases }
+        Self { index: CatalogIndex::of_words(documents), candidates, phrases }
     }
 
     /// What people call a tool, by the config.

@@ -9,10 +9,11 @@ use utoipa::ToSchema;
 
 use super::context::{Caller, Context};
 use super::{Error, Toolrack};
-use crate::core::lexical::{Document, Explanation, Index, Matched, Outcome, Part, explain, search};
+use crate::core::lexical::{Document, Explanation, Matched, Outcome};
 use crate::core::matches::{Found, by_endpoint, by_keywords, endpoint_text};
 use crate::core::named::promote;
 use crate::core::policy::{Matcher, origin_of};
+use crate::core::ranking::{CatalogIndex, Part, explain, search};
 use crate::rerank::{RerankFault, RerankRequest, check_url};
 
 /// Why a configured endpoint may not have ranked: every `reason` of a degraded search.
@@ -20,6 +21,17 @@ pub const FALLBACK_REASONS: [&str; 11] = {
     let [a, b, c, d, e, f, g, h, i, j] = RerankFault::REASONS;
     [a, b, c, d, e, f, g, h, i, j, "key_unreadable"]
 };
+
+/// A field of a tool that holds a word.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct FieldWeight {
+    /// `name`, `group`, `lead` (first sentence), `description` (the rest), `parameter`, `parameter_description`, `value` or
+    /// `alias`.
+    #[schema(value_type = String)]
+    pub field: &'static str,
+    /// What a word in this field counts, before the field's length.
+    pub weight: f64,
+}
 
 /// One word's part in a match's score.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -31,21 +43,22 @@ pub struct TermExplanation {
     /// `word`, `stem`, `pair`, `joined`, `concept`, `characters`, `split` or `correction`.
     #[schema(value_type = String)]
     pub kind: &'static str,
-    /// Fields of the tool that hold it, the heaviest first.
-    #[schema(value_type = Vec<String>)]
-    pub fields: Vec<&'static str>,
+    /// Fields of the tool that hold it.
+    pub fields: Vec<FieldWeight>,
     /// Rarity in these catalogs.
     pub idf: f64,
     /// What the form counts for beside others, before rarity.
     pub weight: f64,
-    /// What it adds to the score, before the bonus.
+    /// How much the tool is about it: occurrences by field weight and length, at most 2.5.
+    pub impact: f64,
+    /// What it adds to the score before the bonus: `weight` times `idf` times `impact`.
     pub contribution: f64,
 }
 
-/// Why a match has its score: the contributions add up, times the bonus, to the keyword score.
+/// Why a match has its score.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct MatchExplanation {
-    /// `lexical`: the built-in keyword engine.
+    /// `lexical`, or `lexical+vectors` where likeness in meaning was added to the words.
     #[schema(value_type = String)]
     pub ranker: &'static str,
     pub terms: Vec<TermExplanation>,
@@ -56,7 +69,14 @@ pub struct MatchExplanation {
     pub name_coverage: f64,
     /// What the sum is multiplied by for its coverage.
     pub bonus: f64,
-    /// The keyword score; in other modes it is evidence beside the endpoint's.
+    /// -1 to 1: how like the query the tool is in meaning; absent where that was not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+    /// What `similarity` adds to the score; less than 0 for a tool that is less like the query than others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity_contribution: Option<f64>,
+    /// The keyword score: the sum of the contributions, times the bonus, and what the similarity adds, at least 0. In other modes it is
+    /// evidence beside the endpoint's.
     pub score: f64,
     /// Whether the query names the tool, which puts it before all that it does not name.
     pub named: bool,
@@ -66,8 +86,6 @@ pub struct MatchExplanation {
 #[derive(Debug)]
 pub(super) struct Ranking {
     pub found: Vec<Found>,
-    /// Content words per query; 0 means that it says nothing to look for.
-    pub terms: Vec<usize>,
     pub by_endpoint: bool,
     /// Why a configured endpoint did not rank.
     pub fallback: Option<&'static str>,
@@ -88,11 +106,10 @@ impl Toolrack {
         // An endpoint ranks more than is shown, and needs the words' evidence about each.
         let wanted = matcher.map_or(limit, |matcher| limit.max(matcher.max_documents as usize));
         let words = self.keyword_outcomes(context, queries, wanted).await?;
-        let terms = words.iter().map(|outcome| outcome.terms).collect();
         let mut fallback = None;
         if let Some(matcher) = matcher {
             match self.rank_by_endpoint(caller, context, matcher, queries, &words, limit).await {
-                Ok(found) => return Ok(Ranking { found, terms, by_endpoint: true, fallback: None }),
+                Ok(found) => return Ok(Ranking { found, by_endpoint: true, fallback: None }),
                 Err(reason) => {
                     tracing::warn!(
                         reason,
@@ -104,7 +121,7 @@ impl Toolrack {
             }
         }
         let found = words.into_iter().map(|outcome| by_keywords(&cut(outcome, limit))).collect();
-        Ok(Ranking { found, terms, by_endpoint: false, fallback })
+        Ok(Ranking { found, by_endpoint: false, fallback })
     }
 
     async fn keyword_outcomes(
@@ -116,8 +133,9 @@ impl Toolrack {
         let view = context.view();
         let indexes = self.indexes(context).await?;
         let parts = parts(context, &indexes);
+        let semantic = context.policy().semantic;
         let ranked = queries.iter().map(|query| {
-            let mut outcome = search(&parts, view.tools.len(), query, limit);
+            let mut outcome = search(&parts, view.tools.len(), query, limit, semantic);
             promote(view, query, &mut outcome);
             outcome
         });
@@ -125,7 +143,7 @@ impl Toolrack {
     }
 
     /// The search index of each catalog of a view.
-    async fn indexes(&self, context: &Context) -> Result<Vec<Arc<Index>>, Error> {
+    async fn indexes(&self, context: &Context) -> Result<Vec<Arc<CatalogIndex>>, Error> {
         let mut indexes = Vec::new();
         for catalog in context.entry.catalogs.parts() {
             indexes.push(self.index(catalog).await?);
@@ -142,6 +160,7 @@ impl Toolrack {
     ) -> Result<Vec<MatchExplanation>, Error> {
         let indexes = self.indexes(context).await?;
         let parts = parts(context, &indexes);
+        let semantic = context.policy().semantic;
         let view = context.view();
         let explained = ids.filter_map(|id| view.get(id).map(|tool| (id, tool))).map(|(id, tool)| {
             let upload = &tool.tool.tool;
@@ -154,7 +173,7 @@ impl Toolrack {
                 parameters: upload.parameters(),
                 aliases: &aliases,
             };
-            explanation(explain(&parts, view.tools.len(), query, id, &[document]))
+            explanation(explain(&parts, view.tools.len(), query, id, &[document], semantic))
         });
         Ok(explained.collect())
     }
@@ -201,7 +220,7 @@ impl Toolrack {
 }
 
 /// What is searched: the catalogs' indexes and the config's aliases.
-fn parts<'a>(context: &'a Context, indexes: &'a [Arc<Index>]) -> Vec<Part<'a>> {
+fn parts<'a>(context: &'a Context, indexes: &'a [Arc<CatalogIndex>]) -> Vec<Part<'a>> {
     let catalogs = indexes.iter().zip(context.view().candidates());
     let mut parts: Vec<Part<'a>> = catalogs.map(|(index, candidates)| Part { index, candidates }).collect();
     let aliases = &context.entry.aliases;
@@ -227,18 +246,25 @@ fn explanation(found: Explanation) -> MatchExplanation {
         typed: term.typed,
         matched: term.matched,
         kind: kind(term.kind),
-        fields: term.fields,
+        fields: term
+            .fields
+            .into_iter()
+            .map(|(field, weight)| FieldWeight { field, weight: rounded(weight) })
+            .collect(),
         idf: rounded(term.idf),
         weight: rounded(term.weight),
+        impact: rounded(term.impact),
         contribution: rounded(term.contribution),
     });
     MatchExplanation {
-        ranker: "lexical",
+        ranker: if found.alike.is_some() { "lexical+vectors" } else { "lexical" },
         terms: terms.collect(),
         missing: found.missing,
         coverage: rounded(found.coverage),
         name_coverage: rounded(found.name_coverage),
         bonus: rounded(found.bonus),
+        similarity: found.alike.map(|(alike, _)| rounded(alike)),
+        similarity_contribution: found.alike.map(|(_, adds)| rounded(adds)),
         score: rounded(found.score),
         named: found.exact,
     }

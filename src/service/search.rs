@@ -15,6 +15,7 @@ use super::{Error, Toolrack};
 use crate::core::assemble::Plan;
 use crate::core::format::Format;
 use crate::core::grant::{View, ViewTool};
+use crate::core::lexical::Unmet;
 use crate::core::matches::{self, Confidence, Found, Scored};
 use crate::core::text::{clip, one_line};
 use crate::core::tokens;
@@ -210,9 +211,9 @@ impl Toolrack {
             detail,
             schema_room: Cell::new(budget),
         };
-        let results = queries.into_iter().zip(ranking.found.iter().zip(&ranking.terms));
+        let results = queries.into_iter().zip(&ranking.found);
         let mut answer = SearchAnswer {
-            results: results.map(|(query, (found, terms))| writer.result(query, found, *terms)).collect(),
+            results: results.map(|(query, found)| writer.result(query, found)).collect(),
             mode: if ranking.by_endpoint { SearchMode::Rerank } else { SearchMode::Keyword },
             degraded: ranking.fallback.is_some(),
             reason: ranking.fallback,
@@ -314,7 +315,7 @@ struct MatchWriter<'a> {
 }
 
 impl MatchWriter<'_> {
-    fn result(&self, query: String, found: &Found, terms: usize) -> QueryResult {
+    fn result(&self, query: String, found: &Found) -> QueryResult {
         let matches: Vec<ToolMatch> =
             found.matches.iter().filter_map(|scored| self.tool_match(scored)).collect();
         let nothing = matches.is_empty();
@@ -324,9 +325,7 @@ impl MatchWriter<'_> {
             matches,
             nearest: nothing
                 .then(|| found.nearest.iter().filter_map(|scored| self.tool_match(scored)).collect()),
-            hint: groups
-                .as_ref()
-                .map(|(groups, more)| hint(groups, *more, terms, !found.nearest.is_empty(), self.misses)),
+            hint: groups.as_ref().map(|(groups, more)| hint(groups, *more, found, self.misses)),
             groups: groups.map(|(groups, _)| groups),
         }
     }
@@ -398,17 +397,29 @@ fn groups(view: &View) -> (Vec<GroupCount>, usize) {
     (groups, more)
 }
 
-fn hint(groups: &[GroupCount], more: usize, terms: usize, nearest: bool, misses: u64) -> String {
+fn hint(groups: &[GroupCount], more: usize, found: &Found, misses: u64) -> String {
     if groups.is_empty() {
         return "There are no tools to find.".to_owned();
     }
-    let mut hint = if terms == 0 {
-        "The query names no task. Say what is to be done and to what, for example \"create calendar event\"."
-            .to_owned()
-    } else {
-        "No tool fits well. Try other words for the action and its object, or the name of a group.".to_owned()
+    let quoted = |text: &str| format!("`{}`", clip(&one_line(text), 64));
+    let mut hint = match &found.unmet {
+        _ if found.asks_for_all => {
+            "These are the groups of tools. Search for a task to see tools, for example \"create calendar event\"."
+                .to_owned()
+        }
+        Some(Unmet::Group(name)) => format!("There is no group {}.", quoted(name)),
+        Some(Unmet::InGroup(name)) => format!("No tool of {} fits.", quoted(name)),
+        Some(Unmet::Terms(terms)) => {
+            let terms: Vec<String> = terms.iter().map(|term| quoted(&format!("+{term}"))).collect();
+            format!("No tool holds {}.", terms.join(" and "))
+        }
+        None if found.terms == 0 => {
+            "The query names no task. Say what is to be done and to what, for example \"create calendar event\"."
+                .to_owned()
+        }
+        None => "No tool fits well. Try other words for the action and its object, or the name of a group.".to_owned(),
     };
-    if nearest {
+    if !found.nearest.is_empty() {
         hint.push_str(" The nearest tools may be unrelated.");
     }
     if misses >= REPEATED_MISSES {

@@ -12,7 +12,8 @@ use toolrack::rerank::{AddressPolicy, NoReranker};
 use toolrack::service::{CacheLimits, Limits, Parts, Toolrack};
 use toolrack::store::{MasterKey, SqliteStore};
 
-/// How far a figure may fall below the committed one.
+/// How far a figure of all queries may fall below the committed one. A kind or language may lose one query more than that
+/// share of its own.
 const ALLOWED: [(Metric, f64); 3] =
     [(Metric::RecallAt5, 0.02), (Metric::NoMatchRecall, 0.05), (Metric::NoMatchPrecision, 0.05)];
 
@@ -69,7 +70,7 @@ fn figures(summary: &Summary) -> Value {
     Value::Object(figures.collect())
 }
 
-/// What is committed: the figures of all queries, which must hold, and those of kinds and languages, to read.
+/// What is committed: the figures of all queries, of kinds and of languages.
 fn baseline(run: &RunReport) -> Value {
     let groups = [("kinds", &run.kinds), ("languages", &run.languages)].map(|(name, groups)| {
         let groups: Map<String, Value> =
@@ -93,16 +94,37 @@ async fn retrieval_is_as_good_as_committed() {
         std::fs::write(&file, format!("{}\n", serde_json::to_string_pretty(&now).unwrap())).unwrap();
     }
     let committed: Value = serde_json::from_str(&read("baseline.json")).unwrap();
-    for (metric, allowed) in ALLOWED {
-        let figure = |from: &Value| from["all"][metric.key()].as_f64().unwrap();
-        let (was, is) = (figure(&committed), figure(&now));
-        assert!(
-            is >= was - allowed,
-            "{} fell from {was} to {is}\n{}",
-            metric.key(),
-            Report::new(20, vec![report]).markdown()
-        );
+    let fallen = fallen(measured, &committed, &now);
+    assert!(fallen.is_empty(), "{}\n{}", fallen.join("\n"), Report::new(20, vec![report]).markdown());
+}
+
+/// The figures that are lower than committed by more than is allowed.
+fn fallen(measured: &RunReport, committed: &Value, now: &Value) -> Vec<String> {
+    let all = std::iter::once(("/all".to_owned(), measured.all.queries, 0.0));
+    let of = |name: &'static str, groups: &std::collections::BTreeMap<String, Summary>| {
+        groups
+            .iter()
+            .map(move |(group, summary)| (format!("/{name}/{group}"), summary.queries, 1.0))
+            .collect::<Vec<_>>()
+    };
+    let groups = all.chain(of("kinds", &measured.kinds)).chain(of("languages", &measured.languages));
+    let mut fallen = Vec::new();
+    for (place, queries, spare) in groups {
+        for (metric, allowed) in ALLOWED {
+            // The precision of "no match" among a few queries swings with each; all of them together tell.
+            if spare > 0.0 && metric == Metric::NoMatchPrecision {
+                continue;
+            }
+            let figure = |from: &Value| from.pointer(&place).and_then(|group| group[metric.key()].as_f64());
+            let Some(was) = figure(committed) else { continue };
+            let least = was - allowed - spare / queries as f64;
+            match figure(now) {
+                Some(is) if is >= least => {}
+                is => fallen.push(format!("{place}: {} fell from {was} to {is:?}", metric.key())),
+            }
+        }
     }
+    fallen
 }
 
 #[tokio::test]

@@ -263,7 +263,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
     let matcher =
         |key: &str, value: Value| json!({"matcher": {"endpoint": "https://x.example/rerank", key: value}});
     for (config, pointer) in [
-        (json!({"semantic": false}), "/semantic"),
         (json!({"profile": "openai"}), "/profile"),
         (json!({"exposure": "native"}), "/exposure"),
         (json!({"management_tools": true}), "/management_tools"),

@@ -67,14 +67,22 @@ async fn an_explanation_adds_up_to_the_score() {
     let answer = user.search(json!({"query": "send an email", "explain": true})).await.ok();
     let first = &answer["results"][0]["matches"][0];
     let explain = &first["explain"];
-    assert_eq!(explain["ranker"], "lexical");
+    assert_eq!(explain["ranker"], "lexical+vectors");
     let terms = explain["terms"].as_array().unwrap();
     let sum: f64 = terms.iter().map(|term| term["contribution"].as_f64().unwrap()).sum();
-    let score = sum * explain["bonus"].as_f64().unwrap();
+    let similarity = explain["similarity_contribution"].as_f64().unwrap();
+    let score = sum * explain["bonus"].as_f64().unwrap() + similarity;
     assert!((score - first["score"].as_f64().unwrap()).abs() < 0.01, "{first}");
-    assert!(terms.iter().any(|term| term["typed"] == "email" && term["fields"][0] == "name"), "{explain}");
+    assert!(
+        terms.iter().any(|term| term["typed"] == "email" && term["fields"][0]["field"] == "name"),
+        "{explain}"
+    );
     let plain = user.search(json!({"query": "send an email"})).await.ok();
     assert!(plain["results"][0]["matches"][0].get("explain").is_none());
+    user.put_config(&json!({"semantic": false})).await.ok();
+    let words = user.search(json!({"query": "send an email", "explain": true})).await.ok();
+    let explain = &words["results"][0]["matches"][0]["explain"];
+    assert_eq!((&explain["ranker"], explain.get("similarity")), (&json!("lexical"), None));
 }
 
 #[tokio::test]

@@ -12,8 +12,9 @@ use tantivy::tokenizer::{
     Language as TokenizerLanguage, LowerCaser, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
 };
 use tantivy::{Index as TantivyIndex, Searcher, TantivyDocument};
-use toolrack::core::lexical::{Document, Index, Part, search};
+use toolrack::core::lexical::Document;
 use toolrack::core::matches::by_keywords;
+use toolrack::core::ranking::{CatalogIndex, Part, search};
 
 use crate::support::measure::Result;
 use crate::tools::Text;
@@ -38,7 +39,9 @@ pub(crate) trait Engine {
 
 #[derive(Debug)]
 pub(crate) struct Ours {
-    index: Index,
+    index: CatalogIndex,
+    /// By meaning as well as by words.
+    semantic: bool,
     /// The place of each tool by name, as the service gives it: equal scores are ordered by it.
     candidates: Vec<u32>,
     /// The tool at each place.
@@ -46,21 +49,23 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    pub(crate) fn build(tools: &[Text]) -> Result<Self> {
-        let index = Index::build(tools.iter().map(|tool| Document {
+    pub(crate) fn build(tools: &[Text], semantic: bool) -> Result<Self> {
+        let documents = tools.iter().map(|tool| Document {
             group: &tool.group,
             name: &tool.name,
             description: &tool.description,
             parameters: &tool.parameters,
             aliases: &[],
-        }));
+        });
+        let index =
+            if semantic { CatalogIndex::build(documents) } else { CatalogIndex::of_words(documents) };
         let mut by_name: Vec<usize> = (0..tools.len()).collect();
         by_name.sort_by_key(|&number| (&tools[number].name, &tools[number].group));
         let mut candidates = vec![0; tools.len()];
         for (place, &number) in (0..).zip(&by_name) {
             candidates[number] = place;
         }
-        Ok(Self { index, candidates, tools: by_name })
+        Ok(Self { index, semantic, candidates, tools: by_name })
     }
 }
 
@@ -68,7 +73,7 @@ impl Engine for Ours {
     fn find(&self, query: &str) -> Result<Vec<usize>> {
         let parts = [Part { index: &self.index, candidates: &self.candidates }];
         // All that the service does for the words of a query: with confidence and floor.
-        let outcome = search(&parts, self.candidates.len(), query, MATCHES);
+        let outcome = search(&parts, self.candidates.len(), query, MATCHES, self.semantic);
         std::hint::black_box(by_keywords(&outcome));
         Ok(outcome.hits.iter().map(|hit| self.tools[hit.candidate as usize]).collect())
     }

@@ -8,6 +8,8 @@ use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use super::irregular::base_of;
+
 /// Longest word, in characters; the rest of a longer one is ignored.
 const MAX_WORD_CHARS: usize = 64;
 /// Longest identifier that is also kept as one joined word, in characters.
@@ -222,7 +224,7 @@ pub(super) fn stem(word: &str) -> Cow<'_, str> {
         return Cow::Borrowed(word);
     }
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Stemmer::new(Algorithm::English).stem(word);
+        return Stemmer::new(Algorithm::English).stem(base_of(word).unwrap_or(word));
     }
     let all = |range: std::ops::RangeInclusive<char>| word.chars().all(|c| range.contains(&c));
     let algorithm = match word.chars().next() {

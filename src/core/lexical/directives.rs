@@ -7,13 +7,17 @@ const MAX_SERVER_CHARS: usize = 64;
 /// Words before a colon that say that a server's name follows.
 const SERVER_KEYWORDS: [&str; 4] = ["server", "group", "mcp", "toolset"];
 
-/// A query without its marks.
+/// A query with what its marks say.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Directives<'a> {
-    /// What is left to search.
+    /// All of it but a keyword before the colon.
     pub(super) text: &'a str,
     /// What may be the name of a server; only an index can tell.
     pub(super) server: Option<&'a str>,
+    /// What is left to search when it is one; empty when nothing is.
+    pub(super) rest: &'a str,
+    /// A keyword says that it is one.
+    pub(super) explicit: bool,
     pub(super) required: Vec<&'a str>,
 }
 
@@ -26,17 +30,19 @@ pub(super) fn directives(query: &str) -> Directives<'_> {
         .filter(|term| term.starts_with(char::is_alphabetic))
         .take(MAX_REQUIRED)
         .collect();
-    let (text, server) = match query.split_once(':') {
-        Some((keyword, rest)) if SERVER_KEYWORDS.iter().any(|word| keyword.eq_ignore_ascii_case(word)) => {
-            let rest = rest.trim_start();
-            (rest, rest.split_whitespace().next())
+    let is_keyword = |keyword: &str| SERVER_KEYWORDS.iter().any(|word| keyword.eq_ignore_ascii_case(word));
+    let (text, server, rest, explicit) = match query.split_once(':') {
+        Some((keyword, rest)) if is_keyword(keyword) => {
+            let text = rest.trim_start();
+            let (server, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+            (text, Some(server), rest, true)
         }
         // Not a URL, nor a name with two colons.
-        Some((server, rest)) if !rest.starts_with(['/', ':']) => (query, Some(server.trim())),
-        _ => (query, None),
+        Some((server, rest)) if !rest.starts_with(['/', ':']) => (query, Some(server.trim()), rest, false),
+        _ => (query, None, "", false),
     };
     let named = |server: &&str| !server.is_empty() && server.chars().nth(MAX_SERVER_CHARS).is_none();
-    Directives { text, server: server.filter(named), required }
+    Directives { text, server: server.filter(named), rest: rest.trim(), explicit, required }
 }
 
 #[cfg(test)]
@@ -46,9 +52,16 @@ mod tests {
     #[test]
     fn marks_are_read_and_other_signs_are_not() {
         let read = |query| {
-            let Directives { text, server, required } = directives(query);
+            let Directives { text, server, required, .. } = directives(query);
             (text, server, required)
         };
+        let rest = |query| {
+            let directives = directives(query);
+            (directives.rest, directives.explicit)
+        };
+        assert_eq!(rest("github: create issue"), ("create issue", false));
+        assert_eq!(rest("Server:github create issue"), ("create issue", true));
+        assert_eq!(rest("github:"), ("", false));
         assert_eq!(read("github: create issue"), ("github: create issue", Some("github"), vec![]));
         assert_eq!(read("github:create_issue"), ("github:create_issue", Some("github"), vec![]));
         assert_eq!(read("server:github issues"), ("github issues", Some("github"), vec![]));

@@ -3,7 +3,7 @@
 use super::index::{Document, Field, fields_of};
 use super::query::What;
 use super::run::{TraceEntry, share};
-use super::search::{Part, trace};
+use super::search::{Likeness, Part, trace};
 
 /// What a word of the query was matched by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,14 +34,16 @@ pub struct TermScore {
     /// What the tool holds: the same, or what the word stands for.
     pub matched: String,
     pub kind: Matched,
-    /// Fields of the tool that hold the term, the heaviest first: `name`, `group`, `lead` (first sentence), `description`,
+    /// Fields of the tool that hold the term, with their weights: `name`, `group`, `lead` (first sentence), `description`,
     /// `parameter`, `parameter_description`, `value`, `alias`. Empty when the tool's text was not given.
-    pub fields: Vec<&'static str>,
+    pub fields: Vec<(&'static str, f32)>,
     /// Rarity of the term, above 0.
     pub idf: f32,
     /// What the term counts for beside others of the query, before rarity.
     pub weight: f32,
-    /// What it adds to the score, before the bonus.
+    /// How much the tool is about the term: its occurrences by field weight and length, saturated at 2.5.
+    pub impact: f32,
+    /// What it adds to the score before the bonus: `weight` times `idf` times `impact`.
     pub contribution: f32,
     /// 0 to 1: what it adds to the coverage.
     pub coverage: f32,
@@ -61,7 +63,10 @@ pub struct Explanation {
     pub name_coverage: f32,
     /// What `sum` is multiplied by for its coverage; at least 1.
     pub bonus: f32,
-    /// `sum` times `bonus`: the score that the search gives.
+    /// How like the query the tool is in meaning, where that was asked, and what it adds to the score; less than 0 for one that
+    /// is less like it than the others.
+    pub alike: Option<(f32, f32)>,
+    /// `sum` times `bonus`, and what `alike` adds: the score that the search gives.
     pub score: f32,
     /// The query names the tool, which puts it before all that it does not name.
     pub exact: bool,
@@ -75,8 +80,9 @@ pub fn explain(
     query: &str,
     candidate: u32,
     documents: &[Document<'_>],
+    likeness: Option<&mut dyn Likeness>,
 ) -> Explanation {
-    let traced = trace(parts, candidate_count, query, candidate);
+    let traced = trace(parts, candidate_count, query, candidate, likeness);
     let terms = traced.entries.iter().map(|entry| {
         let typed = traced.units[entry.unit].0.clone();
         let mut fields: Vec<Field> =
@@ -87,9 +93,10 @@ pub fn explain(
             matched: matched(entry, &typed),
             typed,
             kind: kind(&entry.form.what),
-            fields: fields.into_iter().map(Field::name).collect(),
+            fields: fields.into_iter().map(|field| (field.name(), field.weight())).collect(),
             idf: entry.idf,
             weight: entry.form.factor,
+            impact: entry.contribution / (entry.form.factor * entry.idf).max(f32::MIN_POSITIVE),
             contribution: entry.contribution,
             coverage: share(entry.coverage, traced.all),
             in_name: entry.in_name,
@@ -97,6 +104,8 @@ pub fn explain(
     });
     let held = |number: usize| traced.entries.iter().any(|entry| entry.unit == number);
     let missing = traced.units.iter().enumerate().filter(|(number, (_, covers))| *covers && !held(*number));
+    // A query that is the tool's name, in whatever writing, lacks nothing.
+    let missing = missing.filter(|_| !traced.whole);
     let mut missing: Vec<String> = missing.map(|(_, (text, _))| text.clone()).collect();
     // A word without spaces around it is several units.
     missing.dedup();
@@ -107,14 +116,15 @@ pub fn explain(
         coverage: traced.coverage,
         name_coverage: traced.name_coverage,
         bonus: traced.bonus,
-        score: traced.sum * traced.bonus,
+        alike: traced.alike,
+        score: (traced.sum * traced.bonus + traced.alike.map_or(0.0, |(_, adds)| adds)).max(0.0),
         exact: traced.exact,
     }
 }
 
 fn matched(entry: &TraceEntry, typed: &str) -> String {
     match (&entry.form.what, &entry.repaired) {
-        (What::Concept(member), _) => member.text().to_owned(),
+        (What::Concept(member), _) => member.text.to_owned(),
         (What::Split | What::Correction, Some(repaired)) => repaired.clone(),
         _ => typed.to_owned(),
     }

@@ -53,6 +53,11 @@ const FIELDS: [Field; FIELD_COUNT] = [
 ];
 
 impl Field {
+    /// What a word in it counts, before its length.
+    pub(super) fn weight(self) -> f32 {
+        WEIGHTS[self as usize]
+    }
+
     /// As explanations call it.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -109,6 +114,8 @@ pub struct Index {
     posting_documents: Vec<u32>,
     posting_impacts: Vec<Impact>,
     names: Names,
+    /// Words in the name of each document, but function words; at most 255.
+    name_words: Vec<u8>,
     spelling: Spelling,
 }
 
@@ -166,6 +173,7 @@ impl Index {
             + self.starts.len() * 4
             + self.posting_documents.len() * 6
             + self.names.bytes()
+            + self.name_words.len()
             + self.spelling.bytes()
     }
 
@@ -177,6 +185,11 @@ impl Index {
                 impacts: &self.posting_impacts[range],
             }
         })
+    }
+
+    /// Number of words in the name of a document.
+    pub(super) fn name_words(&self, document: u32) -> u8 {
+        self.name_words.get(document as usize).copied().unwrap_or(0)
     }
 
     pub(super) fn named(&self, key: u64) -> impl Iterator<Item = Named> {
@@ -231,12 +244,14 @@ struct Builder {
     /// `term << 8 | field` for each occurrence in the current document.
     occurrences: Vec<u64>,
     lengths: [u32; FIELD_COUNT],
+    name_words: Vec<u8>,
 }
 
 impl Builder {
     fn add(&mut self, document: &Document<'_>) {
         self.lengths = [0; FIELD_COUNT];
         self.field(Field::Name, clip(document.name, MAX_LABEL_CHARS));
+        self.name_words.push(u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX));
         let group = clip(document.group, MAX_LABEL_CHARS);
         self.field(Field::Group, group);
         group_keys(group).for_each(|key| self.count(Field::Group, key));
@@ -407,6 +422,7 @@ impl Builder {
             posting_documents,
             posting_impacts,
             names: self.names,
+            name_words: self.name_words,
             spelling,
         }
     }

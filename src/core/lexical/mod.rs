@@ -8,17 +8,21 @@
 //! A text becomes tokens (`analyzer`, `languages`), a tool an entry of the `index` (`schema`, `names`, `spelling`), a query
 //! units with forms (`query`, `expand`, `directives`), which `run` adds up per candidate and `search` ranks; `explain` tells
 //! the parts of a score. Two data files are read once: `background.txt` (how common words are among tools at large) and
-//! `concepts.txt` (synonyms, abbreviations, other languages, names of services, verbs of actions).
+//! `lexicon/*.txt` (synonyms, abbreviations, paraphrases, other languages, names of services, verbs of actions).
 
+mod addresses;
 mod analyzer;
 mod background;
-mod concepts;
 mod directives;
 mod expand;
 mod explain;
+mod fusion;
 mod index;
+mod irregular;
 mod languages;
+mod lexicon;
 mod names;
+mod overview;
 mod query;
 mod run;
 mod schema;
@@ -35,8 +39,12 @@ mod tests_directives;
 #[cfg(test)]
 mod tests_hostile;
 #[cfg(test)]
+mod tests_lexicon;
+#[cfg(test)]
 mod tests_words;
 
 pub use explain::{Explanation, Matched, TermScore, explain};
 pub use index::{Document, Index};
-pub use search::{Hit, NONE, Outcome, Part, search};
+pub use lexicon::prepare;
+pub use schema::parameter_names;
+pub use search::{Hit, Likeness, NONE, Outcome, Part, UNSEEN, Unmet, search, search_with};

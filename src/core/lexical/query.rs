@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use super::addresses::name_addresses;
 use super::analyzer::{Class, Tokens, fold, is_word, stem};
-use super::concepts::{Concept, Member, is_action, is_service, of_accented};
 use super::directives::MAX_REQUIRED;
 use super::expand::{Phrase, Span};
 use super::languages::{is_any_function_word, language_of};
+use super::lexicon::{Meaning, Member, is_action, of_accented};
+use super::overview::Overview;
 use super::schema::clip;
-use super::stopwords::{cut_dense_filler, filler_phrase, is_stop, query_weight};
+use super::stopwords::{cut_dense_filler, filler_phrase, is_shared_stop, is_stop, query_weight};
 use super::terms::{Kind, characters_key, joined_key, key};
 
 /// Characters of a query that are read (the limit of the API).
@@ -79,13 +81,14 @@ pub(super) struct Unit {
     pub(super) mark: u32,
     /// Where its text stands in the query's texts.
     pub(super) text: Range<usize>,
-    pub(super) is_word: bool,
+    /// The word that it is, if it is one.
+    pub(super) word: Option<usize>,
 }
 
 impl Unit {
     /// A concept, or a part of it, found in a script without spaces.
     pub(super) fn of_dense_concept(first: usize, count: usize, cover: f32, text: Range<usize>) -> Self {
-        Self { first, count, cover, weight: 1.0, mark: 0, text, is_word: false }
+        Self { first, count, cover, weight: 1.0, mark: 0, text, word: None }
     }
 }
 
@@ -104,6 +107,15 @@ pub(super) struct QueryWord {
     /// Joined form of the identifier that the word is part of.
     joined: Option<u64>,
     mark: u32,
+    /// Read as a word of another language.
+    pub(super) is_foreign: bool,
+}
+
+/// A word that no tool holds, and what it was taken for: its parts, or the nearest word.
+#[derive(Debug)]
+pub(super) struct Repair {
+    pub(super) word: usize,
+    pub(super) becomes: Vec<String>,
 }
 
 /// An analysed query. A buffer: reading the next query reuses its memory.
@@ -121,15 +133,24 @@ pub(super) struct Query {
     buffer: String,
     /// The content words as they stand in the query: place among all its words, number in `words`.
     pub(super) sequence: Vec<(usize, usize)>,
+    /// All words with their stems as they stand in the query, for phrases (`log in`); the number of those that are content words.
+    pub(super) spoken: Vec<(Range<usize>, Option<usize>)>,
     /// A stretch of a script without spaces, and which of its characters belong to a concept.
     pub(super) run: Vec<char>,
     pub(super) covered: Vec<bool>,
     pub(super) spans: Vec<Span>,
     pub(super) phrases: Vec<Phrase>,
     /// Words that are those of another language with the accents that they have in the query: key of the folded word.
-    accented: Vec<(u64, &'static Concept)>,
-    /// No sentence of English, as far as its function words tell.
+    accented: Vec<(u64, &'static [Meaning])>,
+    /// Whether it has letters that English has not.
+    has_foreign_letters: bool,
+    /// No sentence of English, as far as its letters and function words tell.
     pub(super) may_be_foreign: bool,
+    /// A sentence of another language, by the same signs.
+    pub(super) is_foreign: bool,
+    pub(super) overview: Overview,
+    /// Names of the concepts that its words may stand for, with what each counts.
+    pub(super) reading: Vec<(&'static str, f32)>,
 }
 
 /// The part of a query that is read.
@@ -151,6 +172,24 @@ impl QueryWord {
 }
 
 impl Query {
+    /// The words that say what is meant, with what each counts: content words, mended where they were, and the concepts that they
+    /// may stand for.
+    pub(super) fn meaning<'a>(&'a self, repairs: &'a [Repair]) -> impl Iterator<Item = (&'a str, f32)> {
+        let own = self.words.iter().enumerate().filter(|(_, word)| !word.is_foreign);
+        let own = own.flat_map(move |(number, word)| {
+            let repair = repairs.iter().find(|repair| repair.word == number);
+            let own = repair.is_none().then(|| &self.texts[word.text.clone()]);
+            let mended = repair.into_iter().flat_map(|repair| repair.becomes.iter().map(String::as_str));
+            own.into_iter().chain(mended).map(|text| (text, word.full_weight()))
+        });
+        own.chain(self.reading.iter().map(|&(head, weight)| (head, weight)))
+    }
+
+    /// Whether it asks what tools there are.
+    pub(super) fn asks_for_all(&self) -> bool {
+        self.overview.asked()
+    }
+
     /// The text of a unit, folded.
     pub(super) fn text(&self, unit: &Unit) -> &str {
         &self.texts[unit.text.clone()]
@@ -158,7 +197,7 @@ impl Query {
 
     /// The word of a unit that may be repaired when no tool holds it. The name of a service is what it is.
     pub(super) fn repairable(&self, unit: &Unit) -> Option<&str> {
-        (unit.is_word && unit.mark & SERVICE_MARK == 0).then(|| self.text(unit))
+        (unit.word.is_some() && unit.mark & SERVICE_MARK == 0).then(|| self.text(unit))
     }
 
     /// Marks the words that must match, each with a bit of its own.
@@ -181,6 +220,7 @@ impl Query {
     pub(super) fn read(&mut self, query: &str, required: &[&str]) {
         let mut tokens = std::mem::take(&mut self.tokens);
         let mut buffer = std::mem::take(&mut self.buffer);
+        let query = &*name_addresses(query);
         self.find_accented(query);
         tokens.read(cut_dense_filler(query, &mut buffer));
         self.is_filler = false;
@@ -200,28 +240,30 @@ impl Query {
     /// Fills `accented`: folding takes the accents away, so the query is looked at as it was typed.
     fn find_accented(&mut self, query: &str) {
         self.accented.clear();
+        self.has_foreign_letters = query.chars().any(|c| c.is_alphabetic() && !c.is_ascii());
         if query.is_ascii() {
             return;
         }
         for word in query.split(|c| !is_word(c)).filter(|word| !word.is_ascii()) {
-            if let Some(concept) = of_accented(word) {
+            let meanings = of_accented(word);
+            if !meanings.is_empty() {
                 fold(word, &mut self.run);
                 let folded = characters_key(Kind::Raw, self.run.iter().flat_map(|c| c.to_lowercase()));
                 if self.accented.len() < MAX_UNITS && !self.accented.iter().any(|(known, _)| *known == folded)
                 {
-                    self.accented.push((folded, concept));
+                    self.accented.push((folded, meanings));
                 }
             }
         }
     }
 
-    /// The concept of a folded word that has the accents of another language's word in the query.
-    pub(super) fn accented(&self, text: &str) -> Option<&'static Concept> {
+    /// The meanings of a folded word that has the accents of another language's word in the query.
+    pub(super) fn accented(&self, text: &str) -> &'static [Meaning] {
         if self.accented.is_empty() {
-            return None;
+            return &[];
         }
         let folded = key(Kind::Raw, text);
-        self.accented.iter().find(|(word, _)| *word == folded).map(|(_, concept)| *concept)
+        self.accented.iter().find(|(word, _)| *word == folded).map_or(&[], |(_, meanings)| *meanings)
     }
 
     /// Fills the words and the units of scripts without spaces.
@@ -231,20 +273,28 @@ impl Query {
         self.words.clear();
         self.texts.clear();
         self.sequence.clear();
+        self.spoken.clear();
+        self.reading.clear();
+        self.overview = Overview::default();
         let plain: Vec<&str> =
             tokens.iter().filter(|(class, _)| *class == Class::Word).map(|(_, text)| text).collect();
         // `thẻ` is no `the`.
-        let is_english = |query: &Self, word: &str| is_stop(word) && query.accented(word).is_none();
+        let is_english = |query: &Self, word: &str| is_stop(word) && query.accented(word).is_empty();
         let language =
             language_of(plain.iter().copied(), FEWEST_FUNCTION_WORDS, |word| is_english(self, word));
         let hints_at_another = |word: &&str| is_any_function_word(word) && !is_stop(word);
-        self.may_be_foreign =
-            !plain.iter().any(|word| is_english(self, word)) || plain.iter().any(hints_at_another);
+        let tells_english = |word: &&str| is_english(self, word) && !is_shared_stop(word);
+        let is_foreign = self.has_foreign_letters || language.is_some();
+        self.may_be_foreign = self.has_foreign_letters
+            || !plain.iter().any(tells_english)
+            || plain.iter().any(hints_at_another);
+        self.is_foreign = is_foreign;
         let is_function_word = |word: &str| language.is_some_and(|language| language.is_function_word(word));
         let (mut place, mut skip_until, mut bigram, mut goes_on) = (0, 0, 0, false);
         for (class, text) in tokens.iter() {
             match class {
                 Class::Word => {
+                    self.overview.word(text);
                     if skip_filler && place >= skip_until {
                         skip_until = place + filler_phrase(&plain[place..]);
                     }
@@ -252,6 +302,14 @@ impl Query {
                         && (place < skip_until || is_english(self, text) || is_function_word(text)))
                     {
                         self.add_word(place, text);
+                    }
+                    let word = self.sequence.last().filter(|(at, _)| *at == place).map(|(_, word)| *word);
+                    if self.spoken.len() < MAX_UNITS {
+                        let stem = match word {
+                            Some(word) => self.words[word].stem.clone(),
+                            None => keep(&mut self.texts, &stem(text)),
+                        };
+                        self.spoken.push((stem, word));
                     }
                     place += 1;
                 }
@@ -289,7 +347,15 @@ impl Query {
             let weight = if self.is_filler { FILLER_WEIGHT } else { query_weight(text) };
             let text = keep(&mut self.texts, text);
             let stem = keep(&mut self.texts, &stem);
-            self.words.push(QueryWord { text, stem, weight, count: 1, joined: None, mark: 0 });
+            self.words.push(QueryWord {
+                text,
+                stem,
+                weight,
+                count: 1,
+                joined: None,
+                mark: 0,
+                is_foreign: false,
+            });
         } else {
             return;
         }
@@ -313,7 +379,7 @@ impl Query {
         let grammar = text.chars().all(|c| matches!(c, '\u{3040}'..='\u{309f}'));
         let cover = if covered || grammar { 0.0 } else { BIGRAM_COVERAGE };
         let text = keep(&mut self.texts, text);
-        self.units.push(Unit { first, count, cover, weight: 1.0, mark: 0, text, is_word: false });
+        self.units.push(Unit { first, count, cover, weight: 1.0, mark: 0, text, word: None });
     }
 
     fn add_single(&mut self, text: &str) {
@@ -321,7 +387,7 @@ impl Query {
         if self.units.len() < MAX_UNITS && !self.forms.iter().any(|form| form.key == key) {
             let text = keep(&mut self.texts, text);
             let first = self.forms.len();
-            self.units.push(Unit { first, count: 1, cover: 0.0, weight: 1.0, mark: 0, text, is_word: false });
+            self.units.push(Unit { first, count: 1, cover: 0.0, weight: 1.0, mark: 0, text, word: None });
             self.forms.push(Form::plain(What::Character, key, SINGLE_FACTOR));
         }
     }
@@ -356,12 +422,12 @@ impl Query {
                 add(What::Joined, joined_key(Kind::Stem, before, after), JOINED_FACTOR);
             }
             let stem = key(Kind::Stem, stem);
-            let service = if is_service(text) { SERVICE_MARK } else { 0 };
+            let service = if self.names_service(number) { SERVICE_MARK } else { 0 };
             let action = if is_action(stem) { ACTION_MARK } else { 0 };
             let (cover, mark, text) = (word.weight, word.mark | service | action, word.text.clone());
             self.add_word_concepts(number, first);
             let count = self.forms.len() - first;
-            self.units.push(Unit { first, count, cover, weight, mark, text, is_word: true });
+            self.units.push(Unit { first, count, cover, weight, mark, text, word: Some(number) });
         }
         let pairs_from = self.forms.len();
         for pair in self.sequence.windows(2) {
@@ -377,7 +443,7 @@ impl Query {
             self.texts.push(' ');
             self.texts.extend_from_within(after.text.clone());
             let (first, text) = (self.forms.len(), text..self.texts.len());
-            self.units.push(Unit { first, count: 1, cover: 0.0, weight, mark: 0, text, is_word: false });
+            self.units.push(Unit { first, count: 1, cover: 0.0, weight, mark: 0, text, word: None });
             self.forms.push(Form::plain(What::Pair, key, PAIR_FACTOR * weight));
         }
     }

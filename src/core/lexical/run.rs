@@ -3,8 +3,9 @@
 use super::analyzer::stem;
 use super::background;
 use super::index::Postings;
+use super::lexicon::Role;
 use super::names::{group_keys, identifiers, keys_of};
-use super::query::{ACTION_MARK, Form, GROUP_MARK, Query, SERVICE_MARK, Unit, What};
+use super::query::{ACTION_MARK, Form, GROUP_MARK, Query, Repair, SERVICE_MARK, Unit, What};
 use super::search::{NONE, Part};
 use super::spelling::{Counters, Near};
 use super::terms::{Kind, key};
@@ -48,6 +49,9 @@ pub(super) struct Account {
     stamp: u32,
     /// The marks of the units that it matched.
     pub(super) marks: u32,
+    /// Units that its name matches, and words in its name.
+    pub(super) named: u8,
+    pub(super) name_words: u8,
 }
 
 /// A candidate that the query names.
@@ -123,6 +127,7 @@ pub(super) struct Run<'a> {
     /// What one candidate's score is made of, when that was asked for.
     pub(super) trace: Option<Trace>,
     pub(super) totals: Totals,
+    pub(super) repairs: &'a mut Vec<Repair>,
 }
 
 impl Run<'_> {
@@ -133,17 +138,15 @@ impl Run<'_> {
             self.totals.asked |= unit.mark & (SERVICE_MARK | ACTION_MARK);
             self.at(number);
             let forms = &query.forms[unit.first..unit.first + unit.count];
+            self.totals.required |= unit.mark & !(SERVICE_MARK | ACTION_MARK);
             if self.add(forms, unit, 1.0) {
-                self.totals.required |= unit.mark & !(SERVICE_MARK | ACTION_MARK);
                 continue;
             }
             let repaired = query.repairable(unit).filter(|_| repairs < MAX_REPAIRS).is_some_and(|word| {
                 repairs += 1;
                 self.split(word, unit) || self.correct(word, unit, counters, near)
             });
-            if repaired {
-                self.totals.required |= unit.mark & !(SERVICE_MARK | ACTION_MARK);
-            } else {
+            if !repaired {
                 let unheard = unit.mark == 0
                     && query.repairable(unit).is_some()
                     && background::share_of(forms[0].key).is_none();
@@ -156,8 +159,8 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the tools of a group; they alone are ranked, if there are any.
-    pub(super) fn restrict_to_group(&mut self, name: &str) {
+    /// Marks the tools of a group; they alone are ranked. False when there are none.
+    pub(super) fn restrict_to_group(&mut self, name: &str) -> bool {
         for key in group_keys(name) {
             for part in self.parts {
                 for &document in part.index.postings(key).documents {
@@ -173,6 +176,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.totals.required & GROUP_MARK != 0
     }
 
     /// Tells the trace which unit is being scored.
@@ -215,7 +219,13 @@ impl Run<'_> {
             let own = matches!(form.what, What::Character);
             let share = if own || weight <= 0.0 { 1.0 } else { (unit.cover * idf / weight).min(1.0) };
             let gain = weight * share * earned * form.earned;
-            let mark = if form.earned >= FULL_MARK { unit.mark } else { unit.mark & ACTION_MARK };
+            // What is said in other words is done all the same, what is merely near it may be something else.
+            let near = matches!(form.what, What::Concept(member) if member.role == Role::Near);
+            let mark = match form.earned >= FULL_MARK {
+                true => unit.mark,
+                false if near => 0,
+                false => unit.mark & ACTION_MARK,
+            };
             let faint = mark & !ACTION_MARK;
             let before = self.traced_account();
             let factor = if own { form.factor * idf } else { (form.factor * idf).min(most) };
@@ -226,6 +236,9 @@ impl Run<'_> {
                     matched = true;
                     if account.stamp == 0 {
                         self.touched.push(candidate);
+                    }
+                    if account.name_words == 0 {
+                        account.name_words = part.index.name_words(document);
                     }
                     if form.instead && account.stamp >> 1 == self.stamp {
                         continue;
@@ -239,6 +252,7 @@ impl Run<'_> {
                     if impact.in_name() && account.stamp & 1 == 0 {
                         account.stamp |= 1;
                         account.name_cover += gain;
+                        account.named = account.named.saturating_add(u8::from(gain > 0.0));
                     }
                 }
             }
@@ -256,7 +270,7 @@ impl Run<'_> {
     /// The most that a concept of another script adds to a score, before impact: what its own characters add where a tool
     /// holds them.
     fn most_of_concepts(&self, forms: &[Form], unit: &Unit) -> f32 {
-        if unit.is_word || forms.len() < 2 {
+        if unit.word.is_some() || forms.len() < 2 {
             return f32::MAX;
         }
         let own = forms.iter().filter(|form| matches!(form.what, What::Character)).filter_map(|form| {
@@ -290,7 +304,7 @@ impl Run<'_> {
         let half = Unit { cover: unit.cover / 2.0, ..unit.clone() };
         let (first, second) = word.split_at(at);
         for (key, part) in keys.into_iter().zip([first, second]) {
-            self.note(part);
+            self.note(unit, part);
             self.add(&[Form::plain(What::Split, key, SPLIT_FACTOR * unit.weight)], &half, 1.0);
         }
         true
@@ -316,12 +330,18 @@ impl Run<'_> {
                 count += 1;
             }
         }
-        self.note(&near[0].word);
+        self.note(unit, &near[0].word);
         self.add(&forms[..count], unit, factor)
     }
 
-    /// Tells the trace what a word has been repaired to.
-    fn note(&mut self, repaired: &str) {
+    /// Takes down what a word has been repaired to.
+    fn note(&mut self, unit: &Unit, repaired: &str) {
+        if let Some(word) = unit.word {
+            match self.repairs.last_mut().filter(|repair| repair.word == word) {
+                Some(repair) => repair.becomes.push(repaired.to_owned()),
+                None => self.repairs.push(Repair { word, becomes: vec![repaired.to_owned()] }),
+            }
+        }
         if let Some(trace) = &mut self.trace {
             trace.repaired = Some(repaired.to_owned());
         }
@@ -362,9 +382,8 @@ impl Run<'_> {
         (1.0 + (all - with + 0.5).max(0.5) / (with + 0.5)).ln().max(IDF_FLOOR).powf(IDF_POWER)
     }
 
-    /// Fills `exact` with the visible tools that the query is the name of, or that a word of it names.
+    /// Adds the visible tools that the query is the name of, or that a word of it names.
     pub(super) fn find_names(&mut self, query: &str, exact: &mut Vec<Exact>) {
-        exact.clear();
         for (place, key) in keys_of(query).enumerate() {
             self.name(key, exact, usize::MAX, |whole, _| {
                 Some(if whole && place == 0 { Tier::Whole } else { Tier::WholePart })

@@ -90,6 +90,12 @@ impl<'a> SchemaText<'a> {
     }
 }
 
+/// The names of a tool's parameters, nested ones too; none of a text that is no JSON.
+pub fn parameter_names(parameters: &str) -> Vec<String> {
+    let schema: Value = serde_json::from_str(parameters).unwrap_or_default();
+    SchemaText::of(&schema).names.into_iter().map(str::to_owned).collect()
+}
+
 fn push<'a>(texts: &mut Vec<&'a str>, value: &'a Value, max_chars: usize) {
     if let Some(text) = value.as_str().filter(|text| !text.is_empty() && texts.len() < MAX_TEXTS) {
         texts.push(clip(text, max_chars));

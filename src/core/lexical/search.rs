@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use super::directives::directives;
+use super::fusion::{Fusion, Spread};
 use super::index::Index;
-use super::query::{ACTION_MARK, GROUP_MARK, Query, SERVICE_MARK, clip_query};
+use super::query::{ACTION_MARK, GROUP_MARK, Query, Repair, SERVICE_MARK, clip_query};
 use super::run::{Account, Exact, Run, Tier, Totals, Trace, TraceEntry, share};
 use super::spelling::{Counters, Near};
 
@@ -15,6 +16,11 @@ pub const NONE: u32 = u32::MAX;
 /// Bonus for covering all of the query, and for covering it in the name (same source).
 const COVERAGE_BONUS: f32 = 0.25;
 const NAME_COVERAGE_BONUS: f32 = 0.25;
+/// Bonus for a name of which the query says all: `get_zones` rather than `get_zones_settings`. It only decides between near equals.
+const NAME_FIT_BONUS: f32 = 0.1;
+/// Candidates whose likeness is made exact, at least; and about how many tell its mean and deviation.
+const REFINED: usize = 256;
+const SAMPLE: usize = 256;
 /// Most candidates for which a thread keeps its scratch memory.
 const MAX_KEPT_CANDIDATES: usize = 100_000;
 
@@ -27,12 +33,26 @@ pub struct Part<'a> {
     pub candidates: &'a [u32],
 }
 
+/// How like a query the candidates are in meaning: a second opinion beside the words.
+pub trait Likeness {
+    /// Writes to each visible candidate, by number, an estimate of how like the query it is; [`UNSEEN`] to the others. `words` are
+    /// the query's, with what each counts. False when nothing can be said about them.
+    fn estimate(&mut self, words: &[(&str, f32)], alike: &mut [f32]) -> bool;
+    /// Replaces the estimates of the `wanted` candidates by what is so.
+    fn refine(&mut self, wanted: &[bool], alike: &mut [f32]);
+}
+
+/// Likeness of a candidate that is not visible.
+pub const UNSEEN: f32 = f32::NEG_INFINITY;
+
 /// A candidate that matches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub candidate: u32,
     /// Comparable within one search only; 0 for a tool that is named by words that no index holds.
     pub score: f32,
+    /// The part of the score that is the words'.
+    pub words: f32,
     /// 0 to 1: share of the query's weight that the tool matches. Words that no visible tool holds weigh the most.
     pub coverage: f32,
     /// 0 to 1: the same share, for the tool's name and aliases alone.
@@ -45,6 +65,8 @@ pub struct Hit {
     pub other_service: bool,
     /// The query asks for a change (create, send), and the tool does not lead with it or anything like it.
     pub other_action: bool,
+    /// -1 to 1: how like the query the tool is in meaning, where that was asked.
+    pub alike: Option<f32>,
 }
 
 /// The answer to one query.
@@ -57,14 +79,40 @@ pub struct Outcome {
     pub terms: usize,
     /// Rarity of a word that one tool of these catalogs holds: what scores are measured in.
     pub rarest: f32,
+    /// What the query demands (`+term`, `server:`) no tool has, so that the hits are without it.
+    pub unmet: Option<Unmet>,
+    /// The query asks what tools there are.
+    pub asks_for_all: bool,
+}
+
+/// A demand of a query that no visible tool meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmet {
+    /// There is no group of this name.
+    Group(String),
+    /// No tool, or none of the group, holds all of these words.
+    Terms(Vec<String>),
+    /// No tool of this group holds anything of the rest.
+    InGroup(String),
 }
 
 /// Ranks the candidates `0..candidate_count` for `query`. Ties go to the smaller candidate.
 pub fn search(parts: &[Part<'_>], candidate_count: usize, query: &str, limit: usize) -> Outcome {
+    search_with(parts, candidate_count, query, limit, None)
+}
+
+/// The same with a second opinion, where there is one.
+pub fn search_with(
+    parts: &[Part<'_>],
+    candidate_count: usize,
+    query: &str,
+    limit: usize,
+    likeness: Option<&mut dyn Likeness>,
+) -> Outcome {
     thread_local! {
         static SCRATCH: RefCell<Scratch> = RefCell::default();
     }
-    SCRATCH.with_borrow_mut(|scratch| scratch.search(parts, candidate_count, query, limit))
+    SCRATCH.with_borrow_mut(|scratch| scratch.search(parts, candidate_count, query, limit, likeness))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,12 +146,22 @@ pub(super) struct Traced {
     pub(super) coverage: f32,
     pub(super) name_coverage: f32,
     pub(super) exact: bool,
+    pub(super) whole: bool,
+    /// Likeness, and what it adds.
+    pub(super) alike: Option<(f32, f32)>,
 }
 
 /// Searches as [`search`] does, and tells what the score of `candidate` is made of.
-pub(super) fn trace(parts: &[Part<'_>], candidate_count: usize, query: &str, candidate: u32) -> Traced {
+pub(super) fn trace(
+    parts: &[Part<'_>],
+    candidate_count: usize,
+    query: &str,
+    candidate: u32,
+    likeness: Option<&mut dyn Likeness>,
+) -> Traced {
     let mut scratch = Scratch::default();
     let (totals, trace) = scratch.score(parts, candidate_count, query, Some(Trace::of(candidate)));
+    scratch.compare(candidate_count, totals, 0, likeness);
     let account = scratch.accounts.get(candidate as usize).copied().unwrap_or_default();
     let exact = scratch.exact.iter().filter(|exact| exact.candidate == candidate);
     let tier = exact.map(|exact| exact.tier).max().unwrap_or(Tier::Words);
@@ -118,6 +176,8 @@ pub(super) fn trace(parts: &[Part<'_>], candidate_count: usize, query: &str, can
         coverage: hit.coverage,
         name_coverage: hit.name_coverage,
         exact: hit.exact,
+        whole: hit.whole,
+        alike: scratch.fusion.zip(hit.alike).map(|(fusion, alike)| (alike, fusion.fuse(0.0, alike))),
     }
 }
 
@@ -131,14 +191,49 @@ struct Scratch {
     best: Vec<Ranked>,
     counters: Counters,
     near: Vec<Near>,
+    unknown_group: Option<String>,
+    repairs: Vec<Repair>,
+    /// Likeness by candidate; empty without a second opinion.
+    alike: Vec<f32>,
+    fusion: Option<Fusion>,
+    /// Candidates that may be among the best, and those whose likeness is wanted.
+    picked: Vec<u32>,
+    wanted: Vec<bool>,
+    /// Scores of the picked candidates, by [`order_key`].
+    keys: Vec<u32>,
+    selected: Vec<u32>,
 }
 
 impl Scratch {
-    fn search(&mut self, parts: &[Part<'_>], candidate_count: usize, query: &str, limit: usize) -> Outcome {
-        let (totals, _) = self.score(parts, candidate_count, query, None);
+    fn search(
+        &mut self,
+        parts: &[Part<'_>],
+        candidate_count: usize,
+        query: &str,
+        limit: usize,
+        likeness: Option<&mut dyn Likeness>,
+    ) -> Outcome {
+        let (mut totals, _) = self.score(parts, candidate_count, query, None);
+        self.compare(candidate_count, totals, limit, likeness);
         self.rank(totals, limit);
+        let mut unmet = None;
+        if self.best.is_empty() && totals.required != 0 {
+            // The nearest tools are better than none; the caller tells them from what was asked for.
+            unmet = Some(unmet_of(query, totals));
+            totals.required = 0;
+            self.rank(totals, limit);
+        }
+        if let Some(group) = &self.unknown_group {
+            unmet = Some(Unmet::Group(group.clone()));
+        }
         let hits = self.take_hits(totals, limit);
-        Outcome { hits, terms: self.query.terms, rarest: totals.rarest }
+        Outcome {
+            asks_for_all: self.query.asks_for_all() && !hits.iter().any(|hit| hit.exact),
+            hits,
+            terms: self.query.terms,
+            rarest: totals.rarest,
+            unmet,
+        }
     }
 
     /// Fills the accounts and the named candidates. The trace that was given comes back filled.
@@ -152,7 +247,6 @@ impl Scratch {
         self.reset();
         let directives = directives(clip_query(query));
         let mut words = std::mem::take(&mut self.query);
-        words.read(directives.text, &directives.required);
         if self.accounts.len() < candidate_count {
             self.accounts.resize(candidate_count, Account::default());
         }
@@ -165,12 +259,20 @@ impl Scratch {
             stamp: 0,
             trace,
             totals: Totals::default(),
+            repairs: &mut self.repairs,
         };
+        let group = directives.server.filter(|server| run.restrict_to_group(server));
+        let unknown = directives.server.filter(|_| directives.explicit && group.is_none());
+        // The group is settled, and the rest says what is asked of it.
+        let of_group = group.is_some() && !directives.rest.is_empty();
+        words.read(if of_group { directives.rest } else { directives.text }, &directives.required);
         run.score(&words, &mut self.counters, &mut self.near);
-        if let Some(server) = directives.server {
-            run.restrict_to_group(server);
-        }
+        self.exact.clear();
         run.find_names(directives.text, &mut self.exact);
+        if of_group && self.exact.is_empty() {
+            run.find_names(directives.rest, &mut self.exact);
+        }
+        self.unknown_group = unknown.map(str::to_owned);
         let scored = (run.totals, run.trace);
         self.query = words;
         scored
@@ -182,9 +284,68 @@ impl Scratch {
             self.accounts[candidate as usize] = Account::default();
         }
         self.touched.clear();
+        self.repairs.clear();
         if self.accounts.len() > MAX_KEPT_CANDIDATES {
             self.accounts = Vec::new();
         }
+    }
+
+    /// Asks for the second opinion, exactly about those candidates that may be among the first `limit`.
+    fn compare(
+        &mut self,
+        candidate_count: usize,
+        totals: Totals,
+        limit: usize,
+        likeness: Option<&mut dyn Likeness>,
+    ) {
+        self.alike.clear();
+        self.picked.clear();
+        self.fusion = None;
+        let Some(likeness) = likeness else { return };
+        self.alike.resize(candidate_count, UNSEEN);
+        let words: Vec<(&str, f32)> = self.query.meaning(&self.repairs).collect();
+        if words.is_empty() || !likeness.estimate(&words, &mut self.alike) {
+            self.alike.clear();
+            return;
+        }
+        let of_words = |candidate: u32| final_score(&self.accounts[candidate as usize], totals);
+        let candidates = (0..).zip(&self.alike).filter(|(_, alike)| **alike > UNSEEN);
+        self.picked.extend(candidates.map(|(candidate, _)| candidate));
+        let spread = Spread::of(self.touched.iter().map(|&candidate| of_words(candidate)), self.picked.len());
+        let sample: Vec<u32> =
+            self.picked.iter().step_by(self.picked.len().div_ceil(SAMPLE).max(1)).copied().collect();
+        let name_covers = self.touched.iter().map(|&candidate| self.accounts[candidate as usize].name_cover);
+        let named = share(name_covers.fold(0.0, f32::max), totals.all);
+        let fusion = |alike: &[f32]| {
+            let alike = sample.iter().map(|&candidate| alike[candidate as usize]);
+            Fusion::new(spread, Spread::of(alike, sample.len()), totals.rarest, named)
+        };
+        let estimated = fusion(&self.alike);
+        let most = limit.saturating_mul(2).max(REFINED);
+        if self.picked.len() > most {
+            self.keep_best(most, estimated, totals);
+        }
+        self.wanted.clear();
+        self.wanted.resize(candidate_count, false);
+        for &candidate in self.picked.iter().chain(&sample) {
+            self.wanted[candidate as usize] = true;
+        }
+        likeness.refine(&self.wanted, &mut self.alike);
+        self.fusion = Some(fusion(&self.alike));
+    }
+
+    /// Leaves about the `most` best of the picked candidates: those as good as the last of them stay too.
+    fn keep_best(&mut self, most: usize, fusion: Fusion, totals: Totals) {
+        let scores = self.picked.iter().map(|&candidate| {
+            let words = final_score(&self.accounts[candidate as usize], totals);
+            order_key(fusion.fuse(words, self.alike[candidate as usize]))
+        });
+        self.keys.clear();
+        self.keys.extend(scores);
+        self.selected.clone_from(&self.keys);
+        let (_, least, _) = self.selected.select_nth_unstable_by(most, |a, b| b.cmp(a));
+        let (least, mut keys) = (*least, self.keys.iter());
+        self.picked.retain(|_| keys.next().is_some_and(|key| *key >= least));
     }
 
     /// Puts all named candidates and the `limit` best of the others into `best`, in order.
@@ -197,12 +358,17 @@ impl Scratch {
         self.exact.sort_unstable_by(|a, b| {
             a.candidate.cmp(&b.candidate).then(b.tier.cmp(&a.tier)).then(a.token.cmp(&b.token))
         });
-        for &candidate in self.touched.iter() {
+        // With a second opinion a tool may be found that holds none of the words.
+        let candidates = if self.fusion.is_some() { &self.picked } else { &self.touched };
+        for &candidate in candidates {
             let account = &self.accounts[candidate as usize];
             if account.marks & totals.required != totals.required {
                 continue;
             }
-            let score = final_score(account, totals);
+            let score = self.score_of(candidate, totals);
+            if score <= 0.0 {
+                continue;
+            }
             let ranked = Ranked { tier: Tier::Words, score, candidate };
             let full = self.best.len() >= limit;
             if full && self.best.last().is_none_or(|last| last.order(&ranked).is_le()) {
@@ -221,7 +387,7 @@ impl Scratch {
         }
         for same in self.exact.chunk_by(|a, b| a.candidate == b.candidate) {
             let Exact { candidate, tier, .. } = same[0];
-            let score = final_score(&self.accounts[candidate as usize], totals);
+            let score = self.score_of(candidate, totals).max(0.0);
             self.best.push(Ranked { tier, score, candidate });
         }
         if !self.exact.is_empty() {
@@ -265,13 +431,38 @@ impl Scratch {
         Hit {
             candidate: ranked.candidate,
             score: ranked.score,
+            words: final_score(&account, totals),
             coverage: share(account.cover),
             name_coverage: share(account.name_cover),
             exact: ranked.tier > Tier::Words,
             whole,
             other_service: lacks(SERVICE_MARK),
             other_action: lacks(ACTION_MARK),
+            alike: self.alike.get(ranked.candidate as usize).copied().filter(|alike| *alike > UNSEEN),
         }
+    }
+
+    /// The words' score, with the second opinion where there is one.
+    fn score_of(&self, candidate: u32, totals: Totals) -> f32 {
+        let words = final_score(&self.accounts[candidate as usize], totals);
+        match (&self.fusion, self.alike.get(candidate as usize)) {
+            (Some(fusion), Some(&alike)) => fusion.fuse(words, alike),
+            _ => words,
+        }
+    }
+}
+
+/// A whole number that is larger for a larger `score`: whole numbers are selected several times as fast.
+fn order_key(score: f32) -> u32 {
+    let bits = score.to_bits();
+    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+}
+
+fn unmet_of(query: &str, totals: Totals) -> Unmet {
+    let directives = directives(clip_query(query));
+    match directives.server.filter(|_| totals.required & GROUP_MARK != 0) {
+        Some(server) if directives.required.is_empty() => Unmet::InGroup(server.to_owned()),
+        _ => Unmet::Terms(directives.required.iter().map(|&term| term.to_owned()).collect()),
     }
 }
 
@@ -279,8 +470,9 @@ fn final_score(account: &Account, totals: Totals) -> f32 {
     account.score * bonus(account, totals)
 }
 
-/// What a score is multiplied by for coverage, 1 or more.
+/// What a score is multiplied by for coverage and name, 1 or more.
 fn bonus(account: &Account, totals: Totals) -> f32 {
     1.0 + COVERAGE_BONUS * share(account.cover, totals.known)
         + NAME_COVERAGE_BONUS * share(account.name_cover, totals.known)
+        + NAME_FIT_BONUS * share(f32::from(account.named), f32::from(account.name_words))
 }

@@ -61,6 +61,30 @@ pub(super) fn is_stop(word: &str) -> bool {
     STOP_WORDS.contains(word)
 }
 
+/// Whether it is one that other languages have too, so that it does not tell English from them.
+pub(super) fn is_shared_stop(word: &str) -> bool {
+    matches!(
+        word,
+        "a" | "am"
+            | "an"
+            | "as"
+            | "do"
+            | "he"
+            | "i"
+            | "in"
+            | "is"
+            | "it"
+            | "m"
+            | "me"
+            | "no"
+            | "on"
+            | "or"
+            | "s"
+            | "so"
+            | "was"
+    )
+}
+
 /// How much a word of a query counts, 0 to 1. Bare numbers are nearly always values of arguments.
 pub(super) fn query_weight(word: &str) -> f32 {
     let weak = word.bytes().all(|byte| byte.is_ascii_digit()) || WEAK_WORDS.contains(word);

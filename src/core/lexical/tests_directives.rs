@@ -77,7 +77,7 @@ fn an_explanation_adds_up_to_the_score() {
                 parameters: &document.parameters,
                 aliases: &document.aliases,
             }];
-            let explanation = explain(&parts, 3, query, hit.candidate, &documents);
+            let explanation = explain(&parts, 3, query, hit.candidate, &documents, None);
             assert!(
                 (explanation.score - hit.score).abs() <= 1e-4 * hit.score,
                 "{query}: {explanation:?} {hit:?}"
@@ -95,7 +95,7 @@ fn an_explanation_says_how_each_word_matched() {
     let tools = [tool("create_event", "Creates a calendar event"), tool("other", "Else")];
     let index = index(&tools);
     let parts = [Part { index: &index, candidates: &[0, 1] }];
-    let explanation = explain(&parts, 2, "creating calender appointment wombat", 0, &[]);
+    let explanation = explain(&parts, 2, "creating calender appointment wombat", 0, &[], None);
     let told: Vec<_> = explanation
         .terms
         .iter()
@@ -105,5 +105,5 @@ fn an_explanation_says_how_each_word_matched() {
     assert!(told.contains(&("calender", "calendar", Matched::Correction)), "{told:?}");
     assert!(told.contains(&("appointment", "event", Matched::Concept)), "{told:?}");
     assert_eq!(explanation.missing, ["wombat"]);
-    assert_eq!(explain(&parts, 2, "event", 9, &[]).score, 0.0);
+    assert_eq!(explain(&parts, 2, "event", 9, &[], None).score, 0.0);
 }

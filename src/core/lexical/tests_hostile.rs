@@ -273,7 +273,7 @@ proptest! {
                 parameters: &tool.parameters,
                 aliases: &tool.aliases,
             };
-            let told = explain(&parts, catalog.len(), &query, hit.candidate, &[document]);
+            let told = explain(&parts, catalog.len(), &query, hit.candidate, &[document], None);
             prop_assert!((told.score - hit.score).abs() <= 1e-3 * hit.score.max(1.0), "{:?} {:?}", told, hit);
             prop_assert!((told.coverage - hit.coverage).abs() < 1e-4);
         }

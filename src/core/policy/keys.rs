@@ -61,8 +61,8 @@ settings! {
     matcher: MatcherSetting => Option<Matcher> = (), by MatcherRule, join OneLayer,
         "The external endpoint that ranks tools; without one the built-in keyword ranking does. Taken whole \
          from one layer.";
-    semantic: bool = true, by Reserved(Flag, true), join Override,
-        "Built-in vectors take part in keyword ranking.";
+    semantic: bool = true, by Flag, join Override,
+        "Built-in vectors take part in keyword ranking: it compares by meaning as well as by words.";
     profile: String = "generic".to_owned(), by Reserved(Text::up_to(64), "generic".to_owned()), join Override,
         "The provider whose limits the array keeps.";
     exposure: Exposure = Exposure::Bridge, by Choice::new(), join Override,
@@ -78,5 +78,5 @@ settings! {
     hot_tools: Toggle = Toggle::default(), by ToggleRule, join Override,
         "Tools in frequent use join the array by themselves.";
     usage_prior: Toggle = Toggle::default(), by ToggleRule, join Override,
-        "Tools in frequent use rank higher.";
+        "Tools in frequent use rank higher. Reserved: not built yet.";
 }

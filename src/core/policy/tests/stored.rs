@@ -8,7 +8,7 @@ use super::*;
 fn a_bad_field_falls_back_alone() {
     let (layer, warnings) = load(&json!({
         "max_warm_tools": [], "context_window": 64_000, "old_key": 1, "deny": ["a", 7, "b"],
-        "groups": [{"name": "g", "tools": ["t", null]}, 5], "semantic": false,
+        "groups": [{"name": "g", "tools": ["t", null]}, 5], "semantic": "no",
         "matcher": {"endpoint": "https://a.example", "timeout_ms": "soon", "top_n": 9},
     }));
     let policy = merge(&layer, &Layer::default());
