@@ -14,6 +14,8 @@ mod table;
 mod tests;
 #[cfg(test)]
 mod tests_hostile;
+#[cfg(test)]
+mod tests_table;
 mod vectors;
 mod wordpiece;
 

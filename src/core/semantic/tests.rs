@@ -210,18 +210,6 @@ fn many_candidates_are_estimated() {
     assert!(scores.iter().all(|&score| score == 0.0));
 }
 
-#[cfg(feature = "semantic")]
-#[test]
-fn the_table_that_is_compiled_in_is_whole() {
-    assert!(table().is_some_and(|table| table.bytes() < 14 << 20));
-}
-
-#[cfg(not(feature = "semantic"))]
-#[test]
-fn a_build_without_the_feature_has_no_table() {
-    assert!(table().is_none());
-}
-
 /// Sums in f32 and cosines of them, to compare with.
 fn plain_cosine(left: &[f32], right: &[f32]) -> f32 {
     let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
