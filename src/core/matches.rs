@@ -31,14 +31,20 @@ const COMMON_RAREST: f32 = 12.0;
 /// The tool is of another service than the one that the query names, or does nothing that the query asks to do.
 const OTHER_SERVICE: f32 = 2.3;
 const OTHER_ACTION: f32 = 0.9;
+/// In a query of so few words each is meant.
+const PLAIN_QUERY_TERMS: usize = 4;
 /// Longer queries name services and actions in passing.
 const SHORT_QUERY_TERMS: usize = 12;
 /// Below this a tool is no match: at most one right tool in twenty is lost on the set of agents' queries.
-const FLOOR: f32 = 3.25;
+const FLOOR: f32 = 3.2;
 /// Six in seven requests that nothing serves have no tool above this.
-const MEDIUM: f32 = 5.1;
+const MEDIUM: f32 = 4.9;
 /// Above this the first match is right nineteen times in twenty.
 const HIGH: f32 = 6.2;
+/// Tools of a catalog for which these hold, and how much lower they are in a catalog of one.
+const USUAL_TOOLS: f32 = 300.0;
+const SMALL_FLOOR: f32 = 1.0;
+const SMALL_SURE: f32 = 0.7;
 /// A name that holds all of the query, or nearly all of several words, is a match whatever they weigh.
 const ALL_OF_IT: f32 = 0.999;
 const NEARLY_ALL: f32 = 0.85;
@@ -76,9 +82,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether nothing was found that is shown as a match.
-    pub fn is_miss(&self) -> bool {
-        self.matches.is_empty() && !self.asks_for_all
+    /// Whether something was found that is more than a guess.
+    pub fn is_sure(&self) -> bool {
+        self.matches.iter().any(|scored| scored.confidence > Confidence::Low)
     }
 
     /// What an outcome says about its query; an empty answer where that decides it.
@@ -92,24 +98,68 @@ impl Found {
     }
 }
 
-/// How much speaks for a hit of a query with so many content words.
-fn evidence(hit: &Hit, outcome: &Outcome) -> f32 {
-    let score = hit.words / outcome.rarest.max(1.0) * COMMON_RAREST;
-    let pro = SCORE_WEIGHT * score.ln_1p()
-        + COVERAGE_WEIGHT * hit.coverage.sqrt()
-        + LIKENESS_WEIGHT * hit.alike.unwrap_or(USUAL_LIKENESS);
-    let counts = |against: bool| if against && outcome.terms <= SHORT_QUERY_TERMS { 1.0 } else { 0.0 };
-    pro - OTHER_SERVICE * counts(hit.other_service) - OTHER_ACTION * counts(hit.other_action)
+/// What a confidence comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+pub struct Evidence {
+    /// What the words' score, the coverage and the similarity say for the tool.
+    pub words: f32,
+    pub coverage: f32,
+    pub similarity: f32,
+    /// What is taken off because the tool is of another service than the query names, and because it does nothing that the
+    /// query asks to do.
+    pub other_service: f32,
+    pub other_action: f32,
+    /// All of it.
+    pub total: f32,
+    /// From here on a tool is shown as a match, is of medium and of high confidence, in a catalog of so many tools. A name that
+    /// holds all of the query is a match whatever the total.
+    pub floor: f32,
+    pub medium: f32,
+    pub high: f32,
+}
+
+impl Evidence {
+    /// How much speaks for a hit of an outcome.
+    pub fn of(hit: &Hit, outcome: &Outcome) -> Self {
+        let score = hit.words / outcome.rarest.max(1.0) * COMMON_RAREST;
+        let against =
+            |holds: bool, weight: f32| if holds && outcome.terms <= SHORT_QUERY_TERMS { weight } else { 0.0 };
+        let small = smallness(outcome.tools);
+        let evidence = Self {
+            words: SCORE_WEIGHT * score.ln_1p(),
+            coverage: COVERAGE_WEIGHT * hit.coverage.sqrt(),
+            similarity: LIKENESS_WEIGHT * hit.alike.unwrap_or(USUAL_LIKENESS),
+            other_service: against(hit.other_service, OTHER_SERVICE),
+            other_action: against(hit.other_action, OTHER_ACTION),
+            total: 0.0,
+            floor: FLOOR - SMALL_FLOOR * small,
+            medium: MEDIUM - SMALL_SURE * small,
+            high: HIGH - SMALL_SURE * small,
+        };
+        let pro = evidence.words + evidence.coverage + evidence.similarity;
+        Self { total: pro - evidence.other_service - evidence.other_action, ..evidence }
+    }
+}
+
+/// 1 for a catalog of one tool, 0 from [`USUAL_TOOLS`] on: the fewer tools, the less likely the best of them has the words
+/// of a query by chance.
+fn smallness(tools: usize) -> f32 {
+    (1.0 - (tools.max(1) as f32).ln() / USUAL_TOOLS.ln()).max(0.0)
 }
 
 fn confidence(hit: &Hit, outcome: &Outcome) -> Confidence {
-    let evidence = evidence(hit, outcome);
+    let evidence = Evidence::of(hit, outcome);
+    // Names of function words alone, and short requests whose action the tool has not, are no sure thing whatever else they share.
+    let doubtful = outcome.terms == 0 || (hit.other_action && outcome.terms <= PLAIN_QUERY_TERMS);
+    if doubtful && !hit.exact && !hit.whole {
+        return Confidence::Low;
+    }
     let several = outcome.terms >= 2;
     let all_of_it = hit.name_coverage >= ALL_OF_IT;
     let nearly_all = several && hit.name_coverage >= NEARLY_ALL && !hit.other_service && !hit.other_action;
-    if hit.exact || hit.whole || evidence >= HIGH || (all_of_it && several) {
+    if hit.exact || hit.whole || evidence.total >= evidence.high || (all_of_it && several) {
         Confidence::High
-    } else if evidence >= MEDIUM || all_of_it || nearly_all {
+    } else if evidence.total >= evidence.medium || all_of_it || nearly_all {
         Confidence::Medium
     } else {
         Confidence::Low
@@ -132,11 +182,21 @@ pub fn by_keywords(outcome: &Outcome) -> Found {
         score: rounded(f64::from(hit.score)),
         confidence: confidence(hit, outcome),
     };
-    let fits =
-        |hit: &&Hit| about.unmet.is_none() && (hit.exact || hit.whole || evidence(hit, outcome) >= FLOOR);
-    let matches: Vec<Scored> = outcome.hits.iter().filter(fits).map(scored).collect();
+    let fits = |hit: &&Hit| {
+        let sure = confidence(hit, outcome) > Confidence::Low;
+        let evidence = Evidence::of(hit, outcome);
+        about.unmet.is_none() && (sure || evidence.total >= evidence.floor)
+    };
+    let mut matches: Vec<Scored> = outcome.hits.iter().filter(fits).map(scored).collect();
+    // What stands before a sure match is as sure.
+    let mut surest = Confidence::Low;
+    for scored in matches.iter_mut().rev() {
+        surest = surest.max(scored.confidence);
+        scored.confidence = surest;
+    }
     let nearest = if matches.is_empty() {
-        outcome.hits.iter().take(MAX_NEAREST).map(scored).collect()
+        let nearest = outcome.hits.iter().take(MAX_NEAREST).map(scored);
+        nearest.map(|scored| Scored { confidence: Confidence::Low, ..scored }).collect()
     } else {
         Vec::new()
     };
@@ -286,8 +346,13 @@ mod tests {
 
     #[test]
     fn weak_hits_are_no_matches_and_are_not_lost() {
-        let outcome =
-            Outcome { hits: vec![hit(3, 0.05), hit(1, 0.02)], terms: 3, rarest: 12.0, ..Outcome::default() };
+        let outcome = Outcome {
+            hits: vec![hit(3, 0.05), hit(1, 0.02)],
+            terms: 3,
+            rarest: 12.0,
+            tools: 1_000,
+            ..Outcome::default()
+        };
         let found = by_keywords(&outcome);
         assert!(found.matches.is_empty());
         assert_eq!(found.nearest.iter().map(|scored| scored.id).collect::<Vec<_>>(), [3, 1]);
@@ -295,6 +360,7 @@ mod tests {
             hits: vec![hit(3, 0.9), hit(1, 0.4), hit(2, 0.2)],
             terms: 3,
             rarest: 12.0,
+            tools: 1_000,
             ..Outcome::default()
         });
         let sure: Vec<Confidence> = strong.matches.iter().map(|scored| scored.confidence).collect();
@@ -305,7 +371,8 @@ mod tests {
     #[test]
     fn a_tool_of_another_service_or_action_is_less_sure() {
         let sure = |hit: Hit, terms: usize| {
-            by_keywords(&Outcome { hits: vec![hit], terms, rarest: 12.0, ..Outcome::default() }).matches[0]
+            by_keywords(&Outcome { hits: vec![hit], terms, rarest: 12.0, tools: 1_000, ..Outcome::default() })
+                .matches[0]
                 .confidence
         };
         assert_eq!(sure(hit(1, 0.5), 3), Confidence::Medium);
@@ -320,7 +387,13 @@ mod tests {
     #[test]
     fn a_named_tool_comes_first_whatever_the_endpoint_says() {
         let named = Hit { exact: true, ..hit(7, 0.3) };
-        let words = Outcome { hits: vec![named, hit(1, 0.5)], terms: 2, rarest: 12.0, ..Outcome::default() };
+        let words = Outcome {
+            hits: vec![named, hit(1, 0.5)],
+            terms: 2,
+            rarest: 12.0,
+            tools: 1_000,
+            ..Outcome::default()
+        };
         let found = by_endpoint(&[(1, 0.9), (2, 0.8), (7, 0.1)], &words, None, 2);
         assert_eq!(found.matches.iter().map(|scored| scored.id).collect::<Vec<_>>(), [7, 1]);
         let floor = by_endpoint(&[(1, 0.2)], &Outcome::default(), Some(0.5), 5);

@@ -3,9 +3,12 @@
 //! Owns how the two halves are put together per catalog and per search. What a word is worth is `lexical`'s, what a vector
 //! is `semantic`'s.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
-use super::lexical::{self, Document, Explanation, Index, Likeness, Outcome, UNSEEN, parameter_names};
+use super::lexical::{
+    self, Document, Explanation, Index, Likeness, Outcome, UNSEEN, parameter_names, translated,
+};
 use super::semantic::{self, Builder, Query, ToolText, Vectors, Weights, scan, table};
 
 /// Clauses of one query that are compared by themselves, and the share that the best of them has in a tool's likeness.
@@ -37,10 +40,16 @@ impl CatalogIndex {
             for document in documents.clone() {
                 let names = parameter_names(document.parameters);
                 let parameters: Vec<&str> = names.iter().map(String::as_str).collect();
+                // The table knows English alone.
+                let english = translated(document.description).join(" ");
+                let description = match english.as_str() {
+                    "" => Cow::Borrowed(document.description),
+                    english => Cow::Owned(format!("{english}. {}", document.description)),
+                };
                 builder.add(&ToolText {
                     group: document.group,
                     name: document.name,
-                    description: document.description,
+                    description: &description,
                     parameters: &parameters,
                     aliases: document.aliases,
                 });
@@ -86,7 +95,7 @@ pub fn search(
     limit: usize,
     semantic: bool,
 ) -> Outcome {
-    with_likeness(parts, semantic, query, |words, likeness| {
+    with_likeness(parts, semantic, |words, likeness| {
         lexical::search_with(words, candidate_count, query, limit, likeness)
     })
 }
@@ -100,7 +109,7 @@ pub fn explain(
     documents: &[Document<'_>],
     semantic: bool,
 ) -> Explanation {
-    with_likeness(parts, semantic, query, |words, likeness| {
+    with_likeness(parts, semantic, |words, likeness| {
         lexical::explain(words, candidate_count, query, candidate, documents, likeness)
     })
 }
@@ -108,7 +117,6 @@ pub fn explain(
 fn with_likeness<T>(
     parts: &[Part<'_>],
     semantic: bool,
-    text: &str,
     run: impl FnOnce(&[lexical::Part<'_>], Option<&mut dyn Likeness>) -> T,
 ) -> T {
     thread_local! {
@@ -124,7 +132,7 @@ fn with_likeness<T>(
                 let vectors = part.index.vectors.as_ref()?;
                 Some(semantic::Part { vectors, candidates: part.candidates })
             });
-            run(&words, Some(&mut ByMeaning { parts: vectors.collect(), text, queries, clauses: 0 }))
+            run(&words, Some(&mut ByMeaning { parts: vectors.collect(), queries, clauses: 0 }))
         }
         None => run(&words, None),
     })
@@ -148,17 +156,16 @@ impl Queries {
 /// Likeness of vectors.
 struct ByMeaning<'a> {
     parts: Vec<semantic::Part<'a>>,
-    text: &'a str,
     queries: &'a mut Queries,
     /// Clauses that were read.
     clauses: usize,
 }
 
 impl ByMeaning<'_> {
-    fn read_clauses(&mut self) {
+    fn read_clauses(&mut self, text: &str) {
         let room = self.queries.clauses.iter_mut();
         self.clauses = 0;
-        for (query, clause) in room.zip(clauses(self.text)) {
+        for (query, clause) in room.zip(clauses(text)) {
             query.begin();
             query.add(clause, 1.0);
             query.finish();
@@ -168,7 +175,8 @@ impl ByMeaning<'_> {
 }
 
 impl Likeness for ByMeaning<'_> {
-    fn estimate(&mut self, words: &[(&str, f32)], alike: &mut [f32]) -> bool {
+    fn estimate(&mut self, words: &[(&str, f32)], text: Option<&str>, alike: &mut [f32]) -> bool {
+        self.read_clauses(text.unwrap_or_default());
         let whole = &mut self.queries.whole;
         whole.begin();
         for (word, weight) in words {
@@ -183,12 +191,11 @@ impl Likeness for ByMeaning<'_> {
     }
 
     fn refine(&mut self, wanted: &[bool], alike: &mut [f32]) {
-        self.read_clauses();
         let whole = &self.queries.whole;
         let clauses = self.queries.clauses[..self.clauses].iter().filter(|clause| !clause.is_empty());
         let clauses: Vec<&Query<'_>> = clauses.collect();
         for part in &self.parts {
-            for (document, &candidate) in part.candidates.iter().enumerate() {
+            for (document, &candidate) in part.candidates.iter().enumerate().take(part.vectors.len()) {
                 if !wanted.get(candidate as usize).copied().unwrap_or(false) {
                     continue;
                 }
@@ -204,10 +211,8 @@ impl Likeness for ByMeaning<'_> {
 /// The clauses of an English text, where it has several: a tool that serves one of them is not like the whole.
 fn clauses(text: &str) -> impl Iterator<Item = &str> {
     let mut ends: Vec<(usize, usize)> = Vec::new();
-    if text.is_ascii() {
-        for separator in CLAUSE_ENDS {
-            ends.extend(text.match_indices(separator).map(|(at, separator)| (at, at + separator.len())));
-        }
+    for separator in CLAUSE_ENDS {
+        ends.extend(text.match_indices(separator).map(|(at, separator)| (at, at + separator.len())));
     }
     ends.sort_unstable();
     ends.push((text.len(), text.len()));
@@ -226,3 +231,6 @@ fn clauses(text: &str) -> impl Iterator<Item = &str> {
     }
     clauses.into_iter()
 }
+
+#[cfg(test)]
+mod tests;

@@ -206,8 +206,13 @@ impl Toolrack {
             if dry_run || unchanged {
                 return Ok(written);
             }
-            match self.write_catalog(scope, catalog, write).await {
-                Ok(()) => return Ok(written),
+            match self.write_catalog(scope, Arc::clone(&catalog), write).await {
+                Ok(()) => {
+                    // The first search should find its index built. A fault shows there.
+                    let service = self.clone();
+                    drop(tokio::spawn(async move { drop(service.index(&catalog).await) }));
+                    return Ok(written);
+                }
                 Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
                     return Err(version_mismatch());
                 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context};
-use super::{Error, Toolrack};
+use super::{Error, Toolrack, blocking};
 use crate::core::lexical::{Document, Explanation, Matched, Outcome};
-use crate::core::matches::{Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::matches::{Evidence, Found, by_endpoint, by_keywords, endpoint_text};
 use crate::core::named::promote;
 use crate::core::policy::{Matcher, origin_of};
 use crate::core::ranking::{CatalogIndex, Part, explain, search};
@@ -67,7 +67,8 @@ pub struct MatchExplanation {
     /// 0 to 1: share of the query's weight that the tool matches, and that its name does.
     pub coverage: f64,
     pub name_coverage: f64,
-    /// What the sum is multiplied by for its coverage.
+    /// What the sum is multiplied by: more for coverage and a name that the query says all of, less for a tool that changes
+    /// something where the query asks for no change.
     pub bonus: f64,
     /// -1 to 1: how like the query the tool is in meaning; absent where that was not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +81,9 @@ pub struct MatchExplanation {
     pub score: f64,
     /// Whether the query names the tool, which puts it before all that it does not name.
     pub named: bool,
+    /// What the confidence of keyword matches comes from. What stands before a surer match is as sure as that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 /// What ranked, and what was found.
@@ -159,23 +163,9 @@ impl Toolrack {
         ids: impl Iterator<Item = u32>,
     ) -> Result<Vec<MatchExplanation>, Error> {
         let indexes = self.indexes(context).await?;
-        let parts = parts(context, &indexes);
-        let semantic = context.policy().semantic;
-        let view = context.view();
-        let explained = ids.filter_map(|id| view.get(id).map(|tool| (id, tool))).map(|(id, tool)| {
-            let upload = &tool.tool.tool;
-            let (description, mut aliases) = (upload.description(), upload.other_names());
-            aliases.extend_from_slice(context.entry.aliases.of(id));
-            let document = Document {
-                group: upload.group(),
-                name: upload.name(),
-                description: &description,
-                parameters: upload.parameters(),
-                aliases: &aliases,
-            };
-            explanation(explain(&parts, view.tools.len(), query, id, &[document], semantic))
-        });
-        Ok(explained.collect())
+        let (context, query, ids) = (context.clone(), query.to_owned(), ids.collect::<Vec<u32>>());
+        // A search for each tool: too long for a thread that serves others.
+        blocking(move || explanations(&context, &indexes, &query, &ids)).await
     }
 
     async fn rank_by_endpoint(
@@ -197,8 +187,9 @@ impl Toolrack {
             let api_key = api_key.clone();
             async move {
                 let candidates = candidates(context, words, matcher.max_documents as usize);
-                if candidates.is_empty() {
-                    return Ok(Found::default());
+                // The groups answer a question about all tools.
+                if candidates.is_empty() || words.asks_for_all {
+                    return Ok(by_keywords(words));
                 }
                 let request = RerankRequest {
                     endpoint: matcher.endpoint.clone(),
@@ -230,7 +221,33 @@ fn parts<'a>(context: &'a Context, indexes: &'a [Arc<CatalogIndex>]) -> Vec<Part
     parts
 }
 
+/// Why tools have their keyword scores for a query.
+fn explanations(
+    context: &Context,
+    indexes: &[Arc<CatalogIndex>],
+    query: &str,
+    ids: &[u32],
+) -> Vec<MatchExplanation> {
+    let parts = parts(context, indexes);
+    let view = context.view();
+    let explained = ids.iter().filter_map(|&id| view.get(id).map(|tool| (id, tool))).map(|(id, tool)| {
+        let upload = &tool.tool.tool;
+        let (description, mut aliases) = (upload.description(), upload.other_names());
+        aliases.extend_from_slice(context.entry.aliases.of(id));
+        let document = Document {
+            group: upload.group(),
+            name: upload.name(),
+            description: &description,
+            parameters: upload.parameters(),
+            aliases: &aliases,
+        };
+        explanation(explain(&parts, view.tools.len(), query, id, &[document], context.policy().semantic))
+    });
+    explained.collect()
+}
+
 fn explanation(found: Explanation) -> MatchExplanation {
+    let evidence = found.outcome.hits.first().map(|hit| Evidence::of(hit, &found.outcome));
     let rounded = |number: f32| (f64::from(number) * 10_000.0).round() / 10_000.0;
     let kind = |kind: Matched| match kind {
         Matched::Word => "word",
@@ -267,6 +284,7 @@ fn explanation(found: Explanation) -> MatchExplanation {
         similarity_contribution: found.alike.map(|(_, adds)| rounded(adds)),
         score: rounded(found.score),
         named: found.exact,
+        evidence,
     }
 }
 

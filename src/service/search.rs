@@ -26,7 +26,7 @@ use crate::telemetry;
 /// Groups that an answer names when nothing fits.
 const MAX_GROUPS: usize = 50;
 
-/// From this many searches in a row without a match on, the hint says to stop.
+/// From this many searches in a row without a sure match on, the hint says to stop.
 const REPEATED_MISSES: u64 = 3;
 
 /// What a search asks for.
@@ -152,7 +152,7 @@ pub struct QueryResult {
     /// Only when there are no matches: the groups that there are, at most 50, the largest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<GroupCount>>,
-    /// Beside `groups`: what to do next.
+    /// Beside `groups`, and when a session finds nothing sure time after time: what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -201,7 +201,7 @@ impl Toolrack {
         };
         let warming = self.warm(&context, &found, Deed::Search).await?;
         let budget = context.policy().max_answer_tokens as usize;
-        let missed = ranking.found.iter().all(Found::is_miss);
+        let missed = ranking.found.iter().all(|found| !found.is_sure() && !found.asks_for_all);
         let misses = context.session.as_ref().map_or(0, |(_, session)| session.ledger().missed(missed));
         let writer = MatchWriter {
             misses,
@@ -308,7 +308,7 @@ struct MatchWriter<'a> {
     plan: &'a Plan,
     warm: &'a WarmSet,
     detail: Detail,
-    /// Searches in a row, this one included, in which the session found nothing.
+    /// Searches in a row, this one included, in which the session found nothing sure.
     misses: u64,
     /// Tokens that whole definitions may still take: what cannot fit the answer is not even copied. 0 once one did not.
     schema_room: Cell<usize>,
@@ -325,7 +325,10 @@ impl MatchWriter<'_> {
             matches,
             nearest: nothing
                 .then(|| found.nearest.iter().filter_map(|scored| self.tool_match(scored)).collect()),
-            hint: groups.as_ref().map(|(groups, more)| hint(groups, *more, found, self.misses)),
+            hint: match &groups {
+                Some((groups, more)) => Some(hint(groups, *more, found, self.misses)),
+                None => (self.misses >= REPEATED_MISSES).then(|| again(self.misses)),
+            },
             groups: groups.map(|(groups, _)| groups),
         }
     }
@@ -423,15 +426,21 @@ fn hint(groups: &[GroupCount], more: usize, found: &Found, misses: u64) -> Strin
         hint.push_str(" The nearest tools may be unrelated.");
     }
     if misses >= REPEATED_MISSES {
-        hint.push_str(&format!(
-            " This is search {misses} in a row without a match: what is needed is probably not here. Choose from the \
-             groups, or go on without such a tool; do not reword again."
-        ));
+        hint.push(' ');
+        hint.push_str(&again(misses));
     }
     if more > 0 {
         hint.push_str(&format!(" There are {more} more groups."));
     }
     hint
+}
+
+/// What is told to a session that finds nothing sure time after time.
+fn again(misses: u64) -> String {
+    format!(
+        "This is search {misses} in a row without a sure match: what is needed is probably not here. Choose from what was \
+         found or from the groups, or go on without such a tool; do not reword again."
+    )
 }
 
 /// Shortens schemas and descriptions from the last match upwards until the results fit `budget` tokens: of each match

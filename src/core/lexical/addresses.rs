@@ -20,7 +20,8 @@ pub(super) fn name_addresses(query: &str) -> Cow<'_, str> {
         text.push_str(&token[..token.len() - address.len()]);
         let labels: Vec<&str> = host.split('.').collect();
         let named = labels[..labels.len() - 1].iter();
-        for label in named.filter(|label| !COMMON_LABELS.contains(label)) {
+        let numbers = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
+        for label in named.filter(|label| !COMMON_LABELS.contains(label) && !numbers(label)) {
             text.push_str(label);
             text.push(' ');
         }
@@ -35,8 +36,11 @@ fn host_of(address: &str) -> Option<&str> {
         _ if address.starts_with("www.") => address,
         _ => return None,
     };
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-'))).unwrap_or(rest.len());
-    let host = rest[..end].trim_end_matches('.');
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A name and a password may stand before the host.
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let end = host.find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-'))).unwrap_or(host.len());
+    let host = host[..end].trim_end_matches('.');
     (!host.is_empty()).then_some(host)
 }
 
@@ -53,6 +57,7 @@ mod tests {
             "open (docs example url then stop"
         );
         assert_eq!(read("www.example.com"), "example url");
+        assert_eq!(read("https://admin:secret@shop.example/x http://10.0.0.1/"), "shop url url");
         assert_eq!(read("https://localhost:3000/list_files"), "url");
         for plain in ["send mail", "a://", "://", "https://", "key:value", ""] {
             assert_eq!(read(plain), plain);

@@ -32,11 +32,12 @@ pub(super) fn directives(query: &str) -> Directives<'_> {
         .collect();
     let is_keyword = |keyword: &str| SERVER_KEYWORDS.iter().any(|word| keyword.eq_ignore_ascii_case(word));
     let (text, server, rest, explicit) = match query.split_once(':') {
-        Some((keyword, rest)) if is_keyword(keyword) => {
-            let text = rest.trim_start();
-            let (server, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-            (text, Some(server), rest, true)
+        Some((keyword, rest)) if is_keyword(keyword) && !rest.starts_with(char::is_whitespace) => {
+            let (server, rest_of_it) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            (rest, Some(server), rest_of_it, true)
         }
+        // `server: restart it` says what is meant, not where it is.
+        Some((keyword, _)) if is_keyword(keyword) => (query, None, "", false),
         // Not a URL, nor a name with two colons.
         Some((server, rest)) if !rest.starts_with(['/', ':']) => (query, Some(server.trim()), rest, false),
         _ => (query, None, "", false),
@@ -62,6 +63,7 @@ mod tests {
         assert_eq!(rest("github: create issue"), ("create issue", false));
         assert_eq!(rest("Server:github create issue"), ("create issue", true));
         assert_eq!(rest("github:"), ("", false));
+        assert_eq!(read("server: create issue"), ("server: create issue", None, vec![]));
         assert_eq!(read("github: create issue"), ("github: create issue", Some("github"), vec![]));
         assert_eq!(read("github:create_issue"), ("github:create_issue", Some("github"), vec![]));
         assert_eq!(read("server:github issues"), ("github issues", Some("github"), vec![]));

@@ -1,9 +1,11 @@
 //! Adds to a query what its words may stand for: the forms of the [`lexicon`].
 
+use std::borrow::Cow;
+
 use super::background;
 use super::languages::LANGUAGES;
 use super::lexicon::{self, MAX_DENSE, MAX_PHRASE, Meaning, Role};
-use super::query::{Form, LONE_FACTOR, MAX_UNITS, Query, Unit, What};
+use super::query::{ACTION_MARK, Form, LONE_FACTOR, MAX_UNITS, Query, Unit, What, clip_query};
 use super::stopwords::is_dense_grammar;
 use super::terms::{Kind, characters_key, key};
 
@@ -22,6 +24,8 @@ const FOREIGN_EARNED: f32 = 0.9;
 const READ_WORD: f32 = 0.35;
 const READ_PHRASE: f32 = 0.6;
 const READ_FOREIGN: f32 = 1.0;
+/// What a reading in another language keeps that nothing else in the query speaks for.
+const UNSURE_FACTOR: f32 = 0.5;
 /// A word that a larger share of all tools holds is read as English, even where it is a word elsewhere (`data`).
 const ENGLISH_SHARE: f32 = 0.001;
 
@@ -44,10 +48,46 @@ pub(super) struct Span {
 pub(super) struct Phrase {
     word: usize,
     meanings: &'static [Meaning],
-    /// Content words of the phrase.
+    /// Content words of the phrase, and whether it has function words too.
     words: usize,
+    particle: bool,
     /// For a phrase that is the name of a service: whether the word tells it from others of its maker.
     service: Option<bool>,
+}
+
+/// `query` without the spaces inside the Korean words of the lexicon, which people write or leave out (`환경 변수`).
+pub(super) fn join_korean(query: &str) -> Cow<'_, str> {
+    let is_hangul = |c: char| ('\u{ac00}'..='\u{d7a3}').contains(&c);
+    if !query.contains(is_hangul) {
+        return Cow::Borrowed(query);
+    }
+    let mut joined = String::with_capacity(query.len());
+    let mut words = query.split(' ').peekable();
+    while let Some(word) = words.next() {
+        joined.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let mut letters: Vec<char> = word.chars().filter(|&c| is_hangul(c)).collect();
+        let own = letters.len();
+        letters.extend(next.chars().take_while(|&c| is_hangul(c)).take(MAX_DENSE.saturating_sub(own)));
+        let one = own > 0
+            && word.chars().all(is_hangul)
+            && (own + 1..=letters.len()).any(|length| !lexicon::of_dense(&letters[..length]).is_empty());
+        if !one {
+            joined.push(' ');
+        }
+    }
+    Cow::Owned(joined)
+}
+
+/// English words for those of a text in other languages, as far as the lexicon has them.
+pub fn translated(text: &str) -> Vec<&'static str> {
+    // Letters of English alone: it is, or another language that is written without accents, which costs too much to find out.
+    if !text.chars().any(|c| c.is_alphabetic() && !c.is_ascii()) {
+        return Vec::new();
+    }
+    let mut query = Query::default();
+    query.read(clip_query(text), &[]);
+    query.translated
 }
 
 impl Query {
@@ -78,6 +118,7 @@ impl Query {
             let Span { start, length, meanings } = self.spans[number];
             self.overview.concept(meanings);
             self.read_as(meanings, READ_FOREIGN);
+            self.translated.extend(meanings.first().map(|meaning| meaning.concept().head));
             self.covered[before + start..before + start + length].fill(true);
             self.add_dense_concept(start, length, meanings);
         }
@@ -103,6 +144,8 @@ impl Query {
         let text = text..self.texts.len();
         let pairs = length.max(2) - 1;
         let share = 1.0 / pairs as f32;
+        let acts = meanings.first().is_some_and(|meaning| meaning.concept().acts);
+        let mark = if acts { ACTION_MARK } else { 0 };
         for pair in start..start + pairs {
             let characters = || self.run[pair..(start + length).min(pair + 2)].iter().copied();
             let own = characters_key(Kind::Stem, characters());
@@ -112,15 +155,15 @@ impl Query {
             }
             let first = self.forms.len();
             let repeated = self.forms.iter().any(|form| form.key == own);
-            self.add_meanings(first, meanings, share);
             if !repeated {
                 self.forms.push(Form::plain(What::Character, own, 1.0));
             }
             if length == 1 && !repeated {
                 self.forms.push(Form::plain(What::Character, single, LONE_FACTOR));
             }
+            self.add_meanings(first, meanings, share);
             let count = self.forms.len() - first;
-            self.units.push(Unit::of_dense_concept(first, count, share, text.clone()));
+            self.units.push(Unit::of_dense_concept(first, count, share, mark, text.clone()));
         }
     }
 
@@ -142,17 +185,22 @@ impl Query {
             };
             let sure = |ambiguous: bool| if ambiguous { AMBIGUOUS_FACTOR } else { 1.0 };
             for member in &meaning.concept().members {
-                if self.forms[first..].iter().any(|form| form.key == member.key) {
-                    continue;
-                }
                 let (factor, earned) = if member.role == Role::Same { factors.same } else { factors.near };
-                self.forms.push(Form {
-                    key: member.key,
-                    factor: factor * weight * sure(meaning.ambiguous || several) * sure(member.ambiguous),
-                    earned,
-                    instead: true,
-                    what: What::Concept(member),
-                });
+                let factor = factor * weight * sure(meaning.ambiguous || several) * sure(member.ambiguous);
+                match self.forms[first..].iter_mut().find(|form| form.key == member.key) {
+                    // The nearest of several concepts counts.
+                    Some(form) if form.instead && form.factor < factor => {
+                        (form.factor, form.earned) = (factor, earned.max(form.earned));
+                    }
+                    Some(_) => {}
+                    None => self.forms.push(Form {
+                        key: member.key,
+                        factor,
+                        earned,
+                        instead: true,
+                        what: What::Concept(member),
+                    }),
+                }
             }
         }
     }
@@ -174,6 +222,7 @@ impl Query {
                     word,
                     meanings,
                     words,
+                    particle: words < length,
                     // The last one: `drive` of `google drive`.
                     service: service.then_some(at + 1 == words),
                 };
@@ -209,36 +258,81 @@ impl Query {
         }
     }
 
+    /// Whether a word is read as English. One that tools at large hold is, unless the query may be of another language and it is rare.
+    fn is_english(&self, text: &str, stem: &str) -> bool {
+        if text.is_ascii() && !self.may_be_foreign {
+            return true;
+        }
+        background::share_of(key(Kind::Stem, stem)).is_some_and(|share| share > ENGLISH_SHARE)
+    }
+
+    /// A query without function words may be of another language all the same: when several of its words are, and one of them as the
+    /// lexicon has it. Stems alone tell nothing: some stemmer makes a word of any.
+    pub(super) fn look_for_foreign_words(&mut self) {
+        if self.is_foreign || !self.may_be_foreign {
+            return;
+        }
+        let (mut exact, mut any) = (0, 0);
+        for word in &self.words {
+            let (text, stem) = (&self.texts[word.text.clone()], &self.texts[word.stem.clone()]);
+            if text.is_ascii() && !self.is_english(text, stem) && !lexicon::of_foreign(text).is_empty() {
+                any += 1;
+                exact += usize::from(!lexicon::of_exact_foreign(text).is_empty());
+            }
+        }
+        self.is_foreign = any >= 2 && exact >= 1;
+    }
+
+    /// Whether a word is part of a phrase that has a meaning only with the function word in it.
+    pub(super) fn is_in_particle_verb(&self, number: usize) -> bool {
+        let same = |meaning: &Meaning| meaning.role == Role::Same;
+        self.phrases
+            .iter()
+            .any(|phrase| phrase.word == number && phrase.particle && phrase.meanings.iter().any(same))
+    }
+
     /// Adds what a word, alone or in a phrase, may stand for.
-    pub(super) fn add_word_concepts(&mut self, number: usize, first: usize) {
+    /// Whether one of that, in another language, is a verb that changes something.
+    pub(super) fn add_word_concepts(&mut self, number: usize, first: usize) -> bool {
         let word = &self.words[number];
         let weight = word.full_weight();
         let stem = &self.texts[word.stem.clone()];
         let text = &self.texts[word.text.clone()];
         let accented = self.accented(text);
-        let share = background::share_of(key(Kind::Stem, stem));
-        let least = if text.is_ascii() && !self.may_be_foreign { 0.0 } else { ENGLISH_SHARE };
-        let is_english = accented.is_empty() && share.is_some_and(|share| share > least);
-        let foreign = if accented.is_empty() && !is_english { lexicon::of_foreign(text) } else { accented };
-        let phrase = lexicon::phrase_key(std::iter::once(stem));
+        let is_english = accented.is_none() && self.is_english(text, stem);
+        let (foreign, sure) = match () {
+            () if accented.is_some() => (accented.unwrap_or_default(), true),
+            () if is_english => (&[][..], false),
+            () if self.is_foreign || !text.is_ascii() => (lexicon::of_foreign(text), true),
+            () => (lexicon::of_exact_foreign(text), false),
+        };
+        let english = lexicon::of_phrase(lexicon::phrase_key(std::iter::once(stem)));
+        // The stem of an exact word of another language may be that of an English one: `Termin`, a date, is no terminal.
+        let exact = sure && !foreign.is_empty() && !lexicon::is_english(text);
+        let unheard = background::share_of(key(Kind::Stem, stem)).is_none();
         if !is_english {
             self.add_foreign_stems(number, first);
         }
-        let english = lexicon::of_phrase(phrase);
-        self.add_meanings(first, english, weight);
-        self.read_as(english, READ_WORD);
-        if english.is_empty() || !accented.is_empty() {
-            self.add_meanings(first, foreign, weight);
-            self.read_as(foreign, READ_FOREIGN);
+        if !exact {
+            self.add_meanings(first, english, weight);
+            self.read_as(english, READ_WORD);
+        }
+        if english.is_empty() || accented.is_some() || exact {
+            self.add_meanings(first, foreign, if sure { weight } else { UNSURE_FACTOR * weight });
+            self.read_as(foreign, if sure { READ_FOREIGN } else { READ_WORD });
             // A word that is neither English nor known says nothing about meaning.
-            self.words[number].is_foreign = !foreign.is_empty() || (self.is_foreign && share.is_none());
+            let known = sure && !foreign.is_empty();
+            self.translated.extend(foreign.first().filter(|_| sure).map(|meaning| meaning.concept().head));
+            self.words[number].is_foreign = known || (self.is_foreign && unheard);
         }
         for at in 0..self.phrases.len() {
             let Phrase { word, meanings, words, .. } = self.phrases[at];
             if word == number {
-                self.add_meanings(first, meanings, PHRASE_FACTOR * weight / words as f32);
+                // More than its words by themselves: `قواعد البيانات` is a database, not a dataset.
+                self.add_meanings(first, meanings, PHRASE_FACTOR * weight / (words as f32).sqrt());
                 self.read_as(meanings, READ_PHRASE / words as f32);
             }
         }
+        foreign.first().is_some_and(|meaning| sure && meaning.concept().acts)
     }
 }

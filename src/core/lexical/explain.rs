@@ -3,7 +3,7 @@
 use super::index::{Document, Field, fields_of};
 use super::query::What;
 use super::run::{TraceEntry, share};
-use super::search::{Likeness, Part, trace};
+use super::search::{Likeness, Outcome, Part, trace};
 
 /// What a word of the query was matched by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,8 @@ pub struct Explanation {
     /// 0 to 1, as in a hit.
     pub coverage: f32,
     pub name_coverage: f32,
-    /// What `sum` is multiplied by for its coverage; at least 1.
+    /// What `sum` is multiplied by: more for coverage and a name that the query says all of, less for a tool that changes something
+    /// where the query asks for no change.
     pub bonus: f32,
     /// How like the query the tool is in meaning, where that was asked, and what it adds to the score; less than 0 for one that
     /// is less like it than the others.
@@ -70,6 +71,8 @@ pub struct Explanation {
     pub score: f32,
     /// The query names the tool, which puts it before all that it does not name.
     pub exact: bool,
+    /// The tool as the search has it, alone: what its confidence comes from.
+    pub outcome: Outcome,
 }
 
 /// Explains the score of `candidate` for `query`, with the same `parts` and `candidate_count` as the search. `documents` are
@@ -119,6 +122,7 @@ pub fn explain(
         alike: traced.alike,
         score: (traced.sum * traced.bonus + traced.alike.map_or(0.0, |(_, adds)| adds)).max(0.0),
         exact: traced.exact,
+        outcome: traced.outcome,
     }
 }
 

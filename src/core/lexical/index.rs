@@ -2,13 +2,16 @@
 //!
 //! Rarity (idf) is left to the search, because several indexes are searched as one.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
 
 use super::analyzer::{Class, Tokens, stem};
+use super::expand::translated;
 use super::languages::language_of;
-use super::names::{Named, Names, group_keys};
+use super::lexicon::is_action;
+use super::names::{Named, Names, group_keys, group_word_keys};
 use super::schema::{SchemaText, clip, split_lead};
 use super::spelling::{Counters, Near, Spelling};
 use super::stopwords::is_stop;
@@ -114,8 +117,8 @@ pub struct Index {
     posting_documents: Vec<u32>,
     posting_impacts: Vec<Impact>,
     names: Names,
-    /// Words in the name of each document, but function words; at most 255.
-    name_words: Vec<u8>,
+    /// Words in the name of each document, at most 255; and whether one of them is a verb that changes something.
+    names_told: Vec<NameTold>,
     spelling: Spelling,
 }
 
@@ -139,6 +142,14 @@ impl Impact {
     pub(super) fn in_name(self) -> bool {
         self.0 & 1 == 1
     }
+}
+
+/// What the name of a document tells besides its terms.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NameTold {
+    pub(super) words: u8,
+    /// It says that the tool changes something (`create`, `send`).
+    pub(super) acts: bool,
 }
 
 /// The documents that hold a term.
@@ -173,7 +184,7 @@ impl Index {
             + self.starts.len() * 4
             + self.posting_documents.len() * 6
             + self.names.bytes()
-            + self.name_words.len()
+            + self.names_told.len() * size_of::<NameTold>()
             + self.spelling.bytes()
     }
 
@@ -187,9 +198,9 @@ impl Index {
         })
     }
 
-    /// Number of words in the name of a document.
-    pub(super) fn name_words(&self, document: u32) -> u8 {
-        self.name_words.get(document as usize).copied().unwrap_or(0)
+    /// What the name of a document tells.
+    pub(super) fn name_told(&self, document: u32) -> NameTold {
+        self.names_told.get(document as usize).copied().unwrap_or_default()
     }
 
     pub(super) fn named(&self, key: u64) -> impl Iterator<Item = Named> {
@@ -244,19 +255,28 @@ struct Builder {
     /// `term << 8 | field` for each occurrence in the current document.
     occurrences: Vec<u64>,
     lengths: [u32; FIELD_COUNT],
-    name_words: Vec<u8>,
+    names_told: Vec<NameTold>,
+    /// Terms that are verbs of change.
+    action_terms: HashSet<u32>,
 }
 
 impl Builder {
     fn add(&mut self, document: &Document<'_>) {
         self.lengths = [0; FIELD_COUNT];
         self.field(Field::Name, clip(document.name, MAX_LABEL_CHARS));
-        self.name_words.push(u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX));
+        let words = u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX);
+        let mut terms = self.occurrences.iter().map(|occurrence| (occurrence >> 8) as u32);
+        let acts = terms.any(|term| self.action_terms.contains(&term));
+        self.names_told.push(NameTold { words, acts });
         let group = clip(document.group, MAX_LABEL_CHARS);
         self.field(Field::Group, group);
-        group_keys(group).for_each(|key| self.count(Field::Group, key));
+        group_keys(group).chain(group_word_keys(group)).for_each(|key| self.count(Field::Group, key));
         let (lead, rest) = split_lead(clip(document.description, MAX_DESCRIPTION_CHARS));
         self.field(Field::Lead, lead);
+        for text in [document.name, lead] {
+            // So that a request in any language finds a tool that is described in any other.
+            self.field(Field::Lead, &translated(text).join(" "));
+        }
         self.field(Field::Rest, rest);
         for alias in document.aliases.iter().take(MAX_ALIASES) {
             self.field(Field::Aliases, clip(alias, MAX_LABEL_CHARS));
@@ -339,6 +359,9 @@ impl Builder {
             raw_term: (stem != text).then(|| self.term(raw_key)),
             stop: is_stop(text),
         };
+        if is_action(key(Kind::Stem, &stem)) {
+            self.action_terms.insert(word.stem_term);
+        }
         self.words.insert(raw_key, word);
         word
     }
@@ -422,7 +445,7 @@ impl Builder {
             posting_documents,
             posting_impacts,
             names: self.names,
-            name_words: self.name_words,
+            names_told: self.names_told,
             spelling,
         }
     }

@@ -25,7 +25,7 @@ pub(super) const FILES: [(&str, &str); 7] = [
 ];
 /// Most words of a phrase, and most characters of a word in a script without spaces.
 pub(super) const MAX_PHRASE: usize = 3;
-pub(super) const MAX_DENSE: usize = 8;
+pub(super) const MAX_DENSE: usize = 12;
 /// Concepts that one word is taken for; of one that has more, the first.
 const MAX_MEANINGS: usize = 4;
 /// Letters that a stemmer takes off a word for no more than its inflection; what has lost more shares its stem with others
@@ -73,6 +73,8 @@ pub(super) struct Member {
 pub(super) struct Concept {
     /// The word that tools use most.
     pub(super) head: &'static str,
+    /// It is a verb that changes something.
+    pub(super) acts: bool,
     /// English words and phrases of two words, those that are the same first.
     pub(super) members: Vec<Member>,
 }
@@ -84,6 +86,8 @@ struct Lexicon {
     phrases: TermTable,
     starts: Vec<u32>,
     meanings: Vec<Meaning>,
+    /// Single English words, as written.
+    english: KeySet,
     /// Names of services.
     services: KeySet,
     service_phrases: KeySet,
@@ -114,6 +118,11 @@ pub(super) fn is_service(word: &str) -> bool {
     LEXICON.services.contains(&key(Kind::Raw, word))
 }
 
+/// Whether the lexicon has a word as one of English.
+pub(super) fn is_english(word: &str) -> bool {
+    LEXICON.english.contains(&key(Kind::Raw, word))
+}
+
 /// Whether the phrase of stems with this key is the name of a service (`google drive`).
 pub(super) fn is_service_phrase(phrase: u64) -> bool {
     LEXICON.service_phrases.contains(&phrase)
@@ -124,12 +133,25 @@ pub(super) fn is_action(stem_key: u64) -> bool {
     LEXICON.actions.contains(&stem_key)
 }
 
+/// The meanings of a word of another language that the lexicon has as it is written.
+pub(super) fn of_exact_foreign(word: &str) -> &'static [Meaning] {
+    of_phrase(foreign_key(0, word))
+}
+
 /// The meanings of a word of another language, as written or in another inflection.
 pub(super) fn of_foreign(word: &str) -> &'static [Meaning] {
     let of = |language: u8, stem: &str| of_phrase(foreign_key(language, stem));
     let stems = LANGUAGES.iter().map(|&language| of(1 + language as u8, &language.stem(word)));
     let mut ways = [of(0, word), of(0, &stem(word))].into_iter().chain(stems);
-    ways.find(|meanings| !meanings.is_empty()).unwrap_or_default()
+    let found = ways.find(|meanings| !meanings.is_empty());
+    found.or_else(|| without_article(word).map(|word| of(0, word))).unwrap_or_default()
+}
+
+/// An Arabic word without its article and what is written together with that.
+fn without_article(word: &str) -> Option<&str> {
+    let bare =
+        ["وال", "بال", "كال", "فال", "لل", "ال"].iter().find_map(|prefix| word.strip_prefix(prefix))?;
+    (bare.chars().count() >= 3).then_some(bare)
 }
 
 /// The meanings of a word of another language that is written with all of its accents.
@@ -227,7 +249,11 @@ impl Reader {
                         tag = its;
                         // Files may add to the concepts of others.
                         self.current = *by_head.entry(head).or_insert_with(|| {
-                            self.concepts.push(Concept { head, members: Vec::new() });
+                            self.concepts.push(Concept {
+                                head,
+                                acts: its == Some("action"),
+                                members: Vec::new(),
+                            });
                             u16::try_from(self.concepts.len() - 1).unwrap_or(u16::MAX)
                         });
                         if tag != Some("action") {
@@ -363,6 +389,7 @@ impl Reader {
             phrases: TermTable::new(keys),
             starts,
             meanings,
+            english: self.english,
             services: self.services,
             service_phrases: self.service_phrases,
             actions: actions.map(|(_, stem)| stem).collect(),

@@ -43,6 +43,7 @@ mod tests_lexicon;
 #[cfg(test)]
 mod tests_words;
 
+pub use expand::translated;
 pub use explain::{Explanation, Matched, TermScore, explain};
 pub use index::{Document, Index};
 pub use lexicon::prepare;

@@ -9,6 +9,8 @@ const JOINERS: [char; 5] = ['_', '-', '.', '/', ':'];
 const MAX_NAME_CHARS: usize = 256;
 /// Prefixes that are tried away from one name: `mcp__server__tool` has two.
 const MAX_PREFIXES: usize = 4;
+/// Letters of a word that can mean a group.
+const SHORTEST_GROUP_WORD: usize = 3;
 
 /// One way to write the name of a document.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +98,15 @@ pub(super) fn group_keys(group: &str) -> impl Iterator<Item = u64> {
         .collect();
     let keys = [group, last, &own].map(|name| folded_key(Kind::Group, &[name]));
     (0..keys.len()).filter(move |&at| !keys[..at].contains(&keys[at])).filter_map(move |at| keys[at])
+}
+
+/// The keys of the words of a group's name, by which people may mean it where no group has the whole name.
+pub(super) fn group_word_keys(group: &str) -> impl Iterator<Item = u64> {
+    let words = group
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().count() >= SHORTEST_GROUP_WORD);
+    let own = words.filter(|word| !word.eq_ignore_ascii_case("mcp") && !word.eq_ignore_ascii_case("server"));
+    own.filter_map(|word| folded_key(Kind::GroupWord, &[word]))
 }
 
 /// The words of a query that look like identifiers, so that a tool called `list` is not named by every sentence with it.

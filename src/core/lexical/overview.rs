@@ -14,11 +14,11 @@ const TOOL_HEADS: [&str; 2] = ["tool", "capability"];
 const KINDS: &str = "function functions command commands skill skills ability abilities capability capabilities plugin plugins \
     operation operations action actions service services feature features api apis";
 /// Words that address whoever has the tools.
-const ADDRESSING: &str = "you your have available do hast du habt ihr sie haben verfugbar tienes tenes tienen puedes \
-    disponibles disponible hay as avez vous tu tem voce tens disponiveis te вас тебя есть доступны доступные умеешь можешь \
-    ban co لديك المتاحة आपके आपकी पास उपलब्ध";
+const ADDRESSING: &str = "you your hast du habt ihr sie tienes tenes tienen puedes avez vous tu voce tens вас тебя умеешь \
+    можешь ban لديك आपके आपकी";
 /// Words that add nothing to such a question.
-const AROUND: &str = "what which all any are is there can could please the a of do i we use call me my show list give see name \
+const AROUND: &str = "have available do haben verfugbar disponibles disponible hay as tem disponiveis te есть доступны \
+    доступные co المتاحة पास उपलब्ध what which all any are is there can could please the a of do i we use call me my show list give see name \
     tell get know find search everything every available currently here help with to in for and \
     was welche welchen welches es gibt kannst alle zeig zeige mir liste que cuales cual son lista todas todos las los \
     muestra muestrame de quels quelles quel quelle sont les des liste montre moi est ce quais sao as os mostre me todas \
@@ -58,6 +58,9 @@ pub(super) struct Overview {
 impl Overview {
     /// A word, folded and in lower case.
     pub(super) fn word(&mut self, word: &str) {
+        if self.other {
+            return;
+        }
         let [tools, kinds, addressing, around] = &*WORDS;
         self.add(match word {
             word if tools.contains(word) => Part::Tools,
@@ -67,6 +70,11 @@ impl Overview {
             word if means_tools(of_foreign(word)) => Part::Tools,
             _ => Part::Other,
         });
+    }
+
+    /// Takes it that nothing was asked.
+    pub(super) fn forget(&mut self) {
+        self.other = true;
     }
 
     /// A word of a script without spaces.

@@ -5,12 +5,14 @@ use std::ops::Range;
 use super::addresses::name_addresses;
 use super::analyzer::{Class, Tokens, fold, is_word, stem};
 use super::directives::MAX_REQUIRED;
-use super::expand::{Phrase, Span};
+use super::expand::{Phrase, Span, join_korean};
 use super::languages::{is_any_function_word, language_of};
 use super::lexicon::{Meaning, Member, is_action, of_accented};
 use super::overview::Overview;
 use super::schema::clip;
-use super::stopwords::{cut_dense_filler, filler_phrase, is_shared_stop, is_stop, query_weight};
+use super::stopwords::{
+    cut_dense_filler, filler_phrase, is_dense_grammar, is_shared_stop, is_stop, query_weight,
+};
 use super::terms::{Kind, characters_key, joined_key, key};
 
 /// Characters of a query that are read (the limit of the API).
@@ -30,6 +32,8 @@ const JOINED_FACTOR: f32 = 0.3;
 /// Weight of a function word or a word of filler in a query without any other: tools that have it in their names stand
 /// below the floor of matches.
 const FILLER_WEIGHT: f32 = 0.1;
+/// What the words of a verb like `turn off`, which has a meaning of its own, count for by themselves.
+const PARTICLE_VERB: f32 = 0.4;
 /// A repeated word counts with this power of its repetitions (same source).
 const REPEAT_POWER: f32 = 0.3;
 /// A bigram's share of coverage: about half of a run's bigrams are words, the rest lies across two of them.
@@ -87,8 +91,14 @@ pub(super) struct Unit {
 
 impl Unit {
     /// A concept, or a part of it, found in a script without spaces.
-    pub(super) fn of_dense_concept(first: usize, count: usize, cover: f32, text: Range<usize>) -> Self {
-        Self { first, count, cover, weight: 1.0, mark: 0, text, word: None }
+    pub(super) fn of_dense_concept(
+        first: usize,
+        count: usize,
+        cover: f32,
+        mark: u32,
+        text: Range<usize>,
+    ) -> Self {
+        Self { first, count, cover, weight: 1.0, mark, text, word: None }
     }
 }
 
@@ -146,9 +156,11 @@ pub(super) struct Query {
     has_foreign_letters: bool,
     /// No sentence of English, as far as its letters and function words tell.
     pub(super) may_be_foreign: bool,
-    /// A sentence of another language, by the same signs.
+    /// A text of another language, by the same signs or by its words.
     pub(super) is_foreign: bool,
     pub(super) overview: Overview,
+    /// Names of the concepts that its words in other languages stand for.
+    pub(super) translated: Vec<&'static str>,
     /// Names of the concepts that its words may stand for, with what each counts.
     pub(super) reading: Vec<(&'static str, f32)>,
 }
@@ -156,6 +168,11 @@ pub(super) struct Query {
 /// The part of a query that is read.
 pub(super) fn clip_query(query: &str) -> &str {
     clip(query, MAX_QUERY_CHARS)
+}
+
+/// Letters that Vietnamese alone has among languages in Latin letters.
+fn is_vietnamese(c: char) -> bool {
+    matches!(c, '\u{1ea0}'..='\u{1ef9}' | 'ơ' | 'ư' | 'đ' | 'Ơ' | 'Ư' | 'Đ')
 }
 
 pub(super) fn keep(texts: &mut String, text: &str) -> Range<usize> {
@@ -221,6 +238,7 @@ impl Query {
         let mut tokens = std::mem::take(&mut self.tokens);
         let mut buffer = std::mem::take(&mut self.buffer);
         let query = &*name_addresses(query);
+        let query = &*join_korean(query);
         self.find_accented(query);
         tokens.read(cut_dense_filler(query, &mut buffer));
         self.is_filler = false;
@@ -246,7 +264,8 @@ impl Query {
         }
         for word in query.split(|c| !is_word(c)).filter(|word| !word.is_ascii()) {
             let meanings = of_accented(word);
-            if !meanings.is_empty() {
+            // In Vietnamese a word with other marks is another word.
+            if !meanings.is_empty() || word.chars().any(is_vietnamese) {
                 fold(word, &mut self.run);
                 let folded = characters_key(Kind::Raw, self.run.iter().flat_map(|c| c.to_lowercase()));
                 if self.accented.len() < MAX_UNITS && !self.accented.iter().any(|(known, _)| *known == folded)
@@ -258,12 +277,12 @@ impl Query {
     }
 
     /// The meanings of a folded word that has the accents of another language's word in the query.
-    pub(super) fn accented(&self, text: &str) -> &'static [Meaning] {
+    pub(super) fn accented(&self, text: &str) -> Option<&'static [Meaning]> {
         if self.accented.is_empty() {
-            return &[];
+            return None;
         }
         let folded = key(Kind::Raw, text);
-        self.accented.iter().find(|(word, _)| *word == folded).map_or(&[], |(_, meanings)| *meanings)
+        self.accented.iter().find(|(word, _)| *word == folded).map(|(_, meanings)| *meanings)
     }
 
     /// Fills the words and the units of scripts without spaces.
@@ -275,11 +294,12 @@ impl Query {
         self.sequence.clear();
         self.spoken.clear();
         self.reading.clear();
+        self.translated.clear();
         self.overview = Overview::default();
         let plain: Vec<&str> =
             tokens.iter().filter(|(class, _)| *class == Class::Word).map(|(_, text)| text).collect();
         // `thẻ` is no `the`.
-        let is_english = |query: &Self, word: &str| is_stop(word) && query.accented(word).is_empty();
+        let is_english = |query: &Self, word: &str| is_stop(word) && query.accented(word).is_none();
         let language =
             language_of(plain.iter().copied(), FEWEST_FUNCTION_WORDS, |word| is_english(self, word));
         let hints_at_another = |word: &&str| is_any_function_word(word) && !is_stop(word);
@@ -374,8 +394,9 @@ impl Query {
             self.forms.push(Form::plain(What::Character, key(Kind::Single, text), LONE_FACTOR));
         }
         let count = self.forms.len() - first;
-        // Known concepts have been counted; Hiragana alone is grammar.
-        let covered = self.covered.iter().skip(place).take(2).any(|&covered| covered);
+        // Known concepts have been counted, and so have the words between them that are grammar alone.
+        let known = self.covered.iter().skip(place).copied().chain(std::iter::repeat(false));
+        let covered = text.chars().zip(known).all(|(c, known)| known || is_dense_grammar(c));
         let grammar = text.chars().all(|c| matches!(c, '\u{3040}'..='\u{309f}'));
         let cover = if covered || grammar { 0.0 } else { BIGRAM_COVERAGE };
         let text = keep(&mut self.texts, text);
@@ -395,11 +416,14 @@ impl Query {
     /// Makes a unit of every word, and one of every two words that stand together.
     fn add_words(&mut self) {
         self.find_phrases();
+        self.look_for_foreign_words();
         for number in 0..self.words.len() {
             let first = self.forms.len();
             let word = &self.words[number];
             let (text, stem) = (&self.texts[word.text.clone()], &self.texts[word.stem.clone()]);
-            let weight = word.full_weight();
+            // `turn` in `turn off` is no turn.
+            let weight =
+                word.full_weight() * if self.is_in_particle_verb(number) { PARTICLE_VERB } else { 1.0 };
             let mut add = |what: What, key: u64, factor: f32| {
                 if !self.forms[first..].iter().any(|form| form.key == key) {
                     self.forms.push(Form::plain(what, key, factor * weight));
@@ -423,9 +447,9 @@ impl Query {
             }
             let stem = key(Kind::Stem, stem);
             let service = if self.names_service(number) { SERVICE_MARK } else { 0 };
-            let action = if is_action(stem) { ACTION_MARK } else { 0 };
-            let (cover, mark, text) = (word.weight, word.mark | service | action, word.text.clone());
-            self.add_word_concepts(number, first);
+            let (cover, mark, text) = (word.weight, word.mark | service, word.text.clone());
+            let acts = is_action(stem) | self.add_word_concepts(number, first);
+            let mark = mark | if acts { ACTION_MARK } else { 0 };
             let count = self.forms.len() - first;
             self.units.push(Unit { first, count, cover, weight, mark, text, word: Some(number) });
         }

@@ -4,7 +4,7 @@ use super::analyzer::stem;
 use super::background;
 use super::index::Postings;
 use super::lexicon::Role;
-use super::names::{group_keys, identifiers, keys_of};
+use super::names::{group_keys, group_word_keys, identifiers, keys_of};
 use super::query::{ACTION_MARK, Form, GROUP_MARK, Query, Repair, SERVICE_MARK, Unit, What};
 use super::search::{NONE, Part};
 use super::spelling::{Counters, Near};
@@ -29,6 +29,9 @@ const MAX_CORRECTIONS: usize = 3;
 const CORRECTION_FACTORS: [f32; 2] = [0.6, 0.4];
 /// Words of one query that are looked up as names.
 const MAX_IDENTIFIERS: usize = 100;
+/// Words of a query that may be names written as words, and of the longest such name.
+const MAX_NAMED_WORDS: usize = 12;
+const MAX_NAME_WORDS: usize = 4;
 /// An action counts as a tool's own from this impact on: it stands in its name or in what it leads with, not deep in its text.
 const ACTION_IMPACT: f32 = 0.8;
 /// Share of its weight that a word keeps which no tool anywhere holds: it is a name or a value (`Paris`, `Alice`), not something
@@ -52,6 +55,8 @@ pub(super) struct Account {
     /// Units that its name matches, and words in its name.
     pub(super) named: u8,
     pub(super) name_words: u8,
+    /// Its name says that it changes something.
+    pub(super) acts: bool,
 }
 
 /// A candidate that the query names.
@@ -83,6 +88,8 @@ pub(super) struct Totals {
     pub(super) asked: u32,
     /// Rarity of a word that one tool holds.
     pub(super) rarest: f32,
+    /// Visible documents.
+    pub(super) documents: usize,
 }
 
 /// What one candidate's score is made of.
@@ -122,7 +129,9 @@ pub(super) struct Run<'a> {
     pub(super) accounts: &'a mut [Account],
     pub(super) touched: &'a mut Vec<u32>,
     pub(super) postings: Vec<Postings<'a>>,
+    /// Visible documents, and whether there are others.
     pub(super) documents: usize,
+    pub(super) hides: bool,
     pub(super) stamp: u32,
     /// What one candidate's score is made of, when that was asked for.
     pub(super) trace: Option<Trace>,
@@ -134,6 +143,7 @@ impl Run<'_> {
     pub(super) fn score(&mut self, query: &Query, counters: &mut Counters, near: &mut Vec<Near>) {
         let mut repairs = 0;
         self.totals.rarest = self.idf(1, 0);
+        self.totals.documents = self.documents;
         for (number, unit) in query.units.iter().enumerate() {
             self.totals.asked |= unit.mark & (SERVICE_MARK | ACTION_MARK);
             self.at(number);
@@ -159,9 +169,18 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the tools of a group; they alone are ranked. False when there are none.
-    pub(super) fn restrict_to_group(&mut self, name: &str) -> bool {
-        for key in group_keys(name) {
+    /// Marks the tools of a group; they alone are ranked. With `by_word` a group may be meant by a word of its name, where none has
+    /// all of it. False when there are none.
+    pub(super) fn restrict_to_group(&mut self, name: &str, by_word: bool) -> bool {
+        self.mark_group(group_keys(name));
+        if by_word && self.totals.required & GROUP_MARK == 0 {
+            self.mark_group(group_word_keys(name));
+        }
+        self.totals.required & GROUP_MARK != 0
+    }
+
+    fn mark_group(&mut self, keys: impl Iterator<Item = u64>) {
+        for key in keys {
             for part in self.parts {
                 for &document in part.index.postings(key).documents {
                     let candidate = part.candidates.get(document as usize).copied().unwrap_or(NONE);
@@ -176,7 +195,6 @@ impl Run<'_> {
                 }
             }
         }
-        self.totals.required & GROUP_MARK != 0
     }
 
     /// Tells the trace which unit is being scored.
@@ -201,7 +219,7 @@ impl Run<'_> {
         for form in forms {
             self.postings.clear();
             self.postings.extend(self.parts.iter().map(|part| part.index.postings(form.key)));
-            let frequency = self.postings.iter().map(|postings| postings.documents.len()).sum();
+            let frequency = self.frequency(form.key);
             if frequency == 0 {
                 continue;
             }
@@ -217,7 +235,11 @@ impl Run<'_> {
             let weight = *weight
                 .get_or_insert_with(|| unit.cover * if unknown { self.idf(0, forms[0].key) } else { idf });
             let own = matches!(form.what, What::Character);
-            let share = if own || weight <= 0.0 { 1.0 } else { (unit.cover * idf / weight).min(1.0) };
+            let share = if own || unit.word.is_none() || weight <= 0.0 {
+                1.0
+            } else {
+                (unit.cover * idf / weight).min(1.0)
+            };
             let gain = weight * share * earned * form.earned;
             // What is said in other words is done all the same, what is merely near it may be something else.
             let near = matches!(form.what, What::Concept(member) if member.role == Role::Near);
@@ -238,7 +260,8 @@ impl Run<'_> {
                         self.touched.push(candidate);
                     }
                     if account.name_words == 0 {
-                        account.name_words = part.index.name_words(document);
+                        let told = part.index.name_told(document);
+                        (account.name_words, account.acts) = (told.words, told.acts);
                     }
                     if form.instead && account.stamp >> 1 == self.stamp {
                         continue;
@@ -274,8 +297,7 @@ impl Run<'_> {
             return f32::MAX;
         }
         let own = forms.iter().filter(|form| matches!(form.what, What::Character)).filter_map(|form| {
-            let parts = self.parts.iter().map(|part| part.index.postings(form.key).documents.len());
-            let frequency = parts.sum();
+            let frequency = self.frequency(form.key);
             (frequency > 0).then(|| form.factor * self.idf(frequency, form.key))
         });
         own.reduce(f32::max).unwrap_or(f32::MAX)
@@ -363,7 +385,15 @@ impl Run<'_> {
         }
     }
 
-    /// Number of visible documents with this term.
+    /// Number of visible documents with this term. What is not visible must not show, not even in how rare a word is.
+    fn frequency(&self, key: u64) -> usize {
+        if self.hides {
+            return self.visible(key);
+        }
+        self.parts.iter().map(|part| part.index.postings(key).documents.len()).sum()
+    }
+
+    /// The same, counted.
     fn visible(&self, key: u64) -> usize {
         let count = |part: &Part<'_>| {
             let documents = part.index.postings(key).documents.iter();
@@ -406,6 +436,44 @@ impl Run<'_> {
                     break;
                 }
             }
+        }
+        if exact.is_empty() {
+            self.find_names_in_words(query, exact);
+        }
+    }
+
+    /// Finds the names that make up all of a query when it is read in words: `create issue list events`.
+    fn find_names_in_words(&mut self, query: &str, exact: &mut Vec<Exact>) {
+        let start_of = |word: &str| word.as_ptr() as usize - query.as_ptr() as usize;
+        let words: Vec<(usize, usize)> = query
+            .split_whitespace()
+            .take(MAX_NAMED_WORDS + 1)
+            .map(|word| (start_of(word), start_of(word) + word.len()))
+            .collect();
+        if words.len() > MAX_NAMED_WORDS {
+            return;
+        }
+        let before = exact.len();
+        let (mut at, mut names) = (0, 0);
+        while at < words.len() {
+            let lengths = (2..=MAX_NAME_WORDS.min(words.len() - at)).rev();
+            let named = lengths.into_iter().find(|length| {
+                let name = &query[words[at].0..words[at + length - 1].1];
+                let found = exact.len();
+                if let Some(key) = keys_of(name).next() {
+                    self.name(key, exact, MAX_IDENTIFIERS + names, |whole, _| whole.then_some(Tier::Named));
+                }
+                exact.len() > found
+            });
+            let Some(length) = named else {
+                exact.truncate(before);
+                return;
+            };
+            at += length;
+            names += 1;
+        }
+        if names < 2 {
+            exact.truncate(before);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
+use super::addresses::name_addresses;
 use super::directives::directives;
 use super::fusion::{Fusion, Spread};
 use super::index::Index;
@@ -18,14 +19,19 @@ const COVERAGE_BONUS: f32 = 0.25;
 const NAME_COVERAGE_BONUS: f32 = 0.25;
 /// Bonus for a name of which the query says all: `get_zones` rather than `get_zones_settings`. It only decides between near equals.
 const NAME_FIT_BONUS: f32 = 0.1;
+/// What a tool that changes something keeps of its score when the query asks for no change: who asks for "my calendar" wants to see it
+/// (from .6 to .9 better than 1 on the development sets).
+const UNASKED_FACTOR: f32 = 0.75;
 /// Candidates whose likeness is made exact, at least; and about how many tell its mean and deviation.
 const REFINED: usize = 256;
 const SAMPLE: usize = 256;
+/// What likeness leaves of the words' score at least.
+const LEAST_OF_WORDS: f32 = 0.05;
 /// Most candidates for which a thread keeps its scratch memory.
 const MAX_KEPT_CANDIDATES: usize = 100_000;
 
-/// One index that takes part in a search. Rarity is counted over whole indexes, so that it can be read off their lists;
-/// which words are known, what corrects them and what is found is decided by visible documents alone.
+/// One index that takes part in a search. Which words are known, how rare they are, what corrects them and what is found is
+/// decided by visible documents alone; only how long a text is counts beside all texts of its index.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
     pub index: &'a Index,
@@ -35,9 +41,10 @@ pub struct Part<'a> {
 
 /// How like a query the candidates are in meaning: a second opinion beside the words.
 pub trait Likeness {
-    /// Writes to each visible candidate, by number, an estimate of how like the query it is; [`UNSEEN`] to the others. `words` are
-    /// the query's, with what each counts. False when nothing can be said about them.
-    fn estimate(&mut self, words: &[(&str, f32)], alike: &mut [f32]) -> bool;
+    /// Writes to each visible candidate, by number, an estimate of how like the query it is; [`UNSEEN`] to the others.
+    /// `words` are the query's, with what each counts; `text` is the query itself, where it is English. False when nothing
+    /// can be said about them.
+    fn estimate(&mut self, words: &[(&str, f32)], text: Option<&str>, alike: &mut [f32]) -> bool;
     /// Replaces the estimates of the `wanted` candidates by what is so.
     fn refine(&mut self, wanted: &[bool], alike: &mut [f32]);
 }
@@ -79,6 +86,8 @@ pub struct Outcome {
     pub terms: usize,
     /// Rarity of a word that one tool of these catalogs holds: what scores are measured in.
     pub rarest: f32,
+    /// Visible documents that were searched.
+    pub tools: usize,
     /// What the query demands (`+term`, `server:`) no tool has, so that the hits are without it.
     pub unmet: Option<Unmet>,
     /// The query asks what tools there are.
@@ -149,6 +158,8 @@ pub(super) struct Traced {
     pub(super) whole: bool,
     /// Likeness, and what it adds.
     pub(super) alike: Option<(f32, f32)>,
+    /// The candidate as a search has it, alone.
+    pub(super) outcome: Outcome,
 }
 
 /// Searches as [`search`] does, and tells what the score of `candidate` is made of.
@@ -161,7 +172,7 @@ pub(super) fn trace(
 ) -> Traced {
     let mut scratch = Scratch::default();
     let (totals, trace) = scratch.score(parts, candidate_count, query, Some(Trace::of(candidate)));
-    scratch.compare(candidate_count, totals, 0, likeness);
+    scratch.compare(query, candidate_count, totals, 0, likeness, Some(candidate));
     let account = scratch.accounts.get(candidate as usize).copied().unwrap_or_default();
     let exact = scratch.exact.iter().filter(|exact| exact.candidate == candidate);
     let tier = exact.map(|exact| exact.tier).max().unwrap_or(Tier::Words);
@@ -177,7 +188,17 @@ pub(super) fn trace(
         name_coverage: hit.name_coverage,
         exact: hit.exact,
         whole: hit.whole,
-        alike: scratch.fusion.zip(hit.alike).map(|(fusion, alike)| (alike, fusion.fuse(0.0, alike))),
+        outcome: Outcome {
+            hits: vec![hit],
+            terms: query.terms,
+            rarest: totals.rarest,
+            tools: totals.documents,
+            ..Outcome::default()
+        },
+        alike: scratch
+            .fusion
+            .zip(hit.alike)
+            .map(|(fusion, alike)| (alike, fused(fusion, hit.words, alike) - hit.words)),
     }
 }
 
@@ -214,7 +235,7 @@ impl Scratch {
         likeness: Option<&mut dyn Likeness>,
     ) -> Outcome {
         let (mut totals, _) = self.score(parts, candidate_count, query, None);
-        self.compare(candidate_count, totals, limit, likeness);
+        self.compare(query, candidate_count, totals, limit, likeness, None);
         self.rank(totals, limit);
         let mut unmet = None;
         if self.best.is_empty() && totals.required != 0 {
@@ -232,6 +253,7 @@ impl Scratch {
             hits,
             terms: self.query.terms,
             rarest: totals.rarest,
+            tools: totals.documents,
             unmet,
         }
     }
@@ -250,22 +272,32 @@ impl Scratch {
         if self.accounts.len() < candidate_count {
             self.accounts.resize(candidate_count, Account::default());
         }
+        let shows =
+            |part: &Part<'_>| part.candidates.iter().filter(|&&at| (at as usize) < candidate_count).count();
+        let documents = parts.iter().map(shows).sum();
+        let hides = parts.iter().map(|part| part.index.len()).sum::<usize>() > documents;
         let mut run = Run {
             parts,
             accounts: &mut self.accounts[..candidate_count],
             touched: &mut self.touched,
             postings: Vec::with_capacity(parts.len()),
-            documents: parts.iter().map(|part| part.index.len()).sum(),
+            documents,
+            hides,
             stamp: 0,
             trace,
             totals: Totals::default(),
             repairs: &mut self.repairs,
         };
-        let group = directives.server.filter(|server| run.restrict_to_group(server));
+        let group = directives.server.filter(|server| run.restrict_to_group(server, directives.explicit));
         let unknown = directives.server.filter(|_| directives.explicit && group.is_none());
         // The group is settled, and the rest says what is asked of it.
         let of_group = group.is_some() && !directives.rest.is_empty();
         words.read(if of_group { directives.rest } else { directives.text }, &directives.required);
+        if let Some(group) = group.filter(|_| of_group && words.asks_for_all()) {
+            // All tools of a group are those that its name finds.
+            words.read(group, &[]);
+            words.overview.forget();
+        }
         run.score(&words, &mut self.counters, &mut self.near);
         self.exact.clear();
         run.find_names(directives.text, &mut self.exact);
@@ -286,17 +318,19 @@ impl Scratch {
         self.touched.clear();
         self.repairs.clear();
         if self.accounts.len() > MAX_KEPT_CANDIDATES {
-            self.accounts = Vec::new();
+            *self = Self::default();
         }
     }
 
     /// Asks for the second opinion, exactly about those candidates that may be among the first `limit`.
     fn compare(
         &mut self,
+        query: &str,
         candidate_count: usize,
         totals: Totals,
         limit: usize,
         likeness: Option<&mut dyn Likeness>,
+        also: Option<u32>,
     ) {
         self.alike.clear();
         self.picked.clear();
@@ -304,7 +338,9 @@ impl Scratch {
         let Some(likeness) = likeness else { return };
         self.alike.resize(candidate_count, UNSEEN);
         let words: Vec<(&str, f32)> = self.query.meaning(&self.repairs).collect();
-        if words.is_empty() || !likeness.estimate(&words, &mut self.alike) {
+        let text = name_addresses(directives(clip_query(query)).text);
+        let text = (!self.query.is_foreign).then_some(&*text);
+        if words.is_empty() || !likeness.estimate(&words, text, &mut self.alike) {
             self.alike.clear();
             return;
         }
@@ -322,9 +358,15 @@ impl Scratch {
         };
         let estimated = fusion(&self.alike);
         let most = limit.saturating_mul(2).max(REFINED);
+        let meets =
+            |candidate: &u32| self.accounts[*candidate as usize].marks & totals.required == totals.required;
+        if totals.required != 0 && self.picked.iter().any(meets) {
+            self.picked.retain(meets);
+        }
         if self.picked.len() > most {
             self.keep_best(most, estimated, totals);
         }
+        self.picked.extend(also.filter(|also| !self.picked.contains(also)));
         self.wanted.clear();
         self.wanted.resize(candidate_count, false);
         for &candidate in self.picked.iter().chain(&sample) {
@@ -442,11 +484,11 @@ impl Scratch {
         }
     }
 
-    /// The words' score, with the second opinion where there is one.
+    /// The words' score, with the second opinion where there is one; that never takes a tool away which holds the words.
     fn score_of(&self, candidate: u32, totals: Totals) -> f32 {
         let words = final_score(&self.accounts[candidate as usize], totals);
         match (&self.fusion, self.alike.get(candidate as usize)) {
-            (Some(fusion), Some(&alike)) => fusion.fuse(words, alike),
+            (Some(fusion), Some(&alike)) if alike > UNSEEN => fused(*fusion, words, alike),
             _ => words,
         }
     }
@@ -466,13 +508,21 @@ fn unmet_of(query: &str, totals: Totals) -> Unmet {
     }
 }
 
+/// Words and likeness; a tool that is less like the query than others keeps a trace of what its words earned.
+fn fused(fusion: Fusion, words: f32, alike: f32) -> f32 {
+    fusion.fuse(words, alike).max(LEAST_OF_WORDS * words)
+}
+
 fn final_score(account: &Account, totals: Totals) -> f32 {
     account.score * bonus(account, totals)
 }
 
-/// What a score is multiplied by for coverage and name, 1 or more.
+/// What a score is multiplied by for coverage and name.
 fn bonus(account: &Account, totals: Totals) -> f32 {
-    1.0 + COVERAGE_BONUS * share(account.cover, totals.known)
+    let unasked = account.acts && totals.asked & ACTION_MARK == 0;
+    let bonus = 1.0
+        + COVERAGE_BONUS * share(account.cover, totals.known)
         + NAME_COVERAGE_BONUS * share(account.name_cover, totals.known)
-        + NAME_FIT_BONUS * share(f32::from(account.named), f32::from(account.name_words))
+        + NAME_FIT_BONUS * share(f32::from(account.named), f32::from(account.name_words));
+    if unasked { UNASKED_FACTOR * bonus } else { bonus }
 }

@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use super::analyzer::is_dense;
+use super::lexicon::{MAX_DENSE, of_dense};
+
 /// Function words and the commonest words of requests. Not indexed outside names and aliases; dropped from a query that has others.
 const STOP: &str = "\
     a about above after again all also am an and any anything are around as at be because been before being \
@@ -14,6 +17,13 @@ const STOP: &str = "\
     them then there these they this those through to too under until up upon us ve very via want wanted \
     wants was wasn we were what when where whether which while who whom whose why will with within without \
     won would wouldn yet you your yours yourself";
+
+/// The same of languages in other scripts, which no word of English is.
+const FOREIGN_STOP: &str = "\
+    в во на и с со по для из к ко у о об от до за при а но или что чтобы как это этот эта эти мне мой моя мои мое меня я ты вы \
+    мы он она они его ее их бы же ли пожалуйста можно нужно надо хочу все в حتى من الى إلى على في عن مع هذا هذه ذلك التي الذي \
+    أن ان هل ما يا لي أريد اريد من فضلك رجاء में के की का को से पर और है हैं हूँ मेरे मेरा मेरी मुझे यह इस ये वह कृपया लिए ने कि तो भी एक \
+    करना करें करो कर";
 
 /// Words that occur in requests far more often than they tell tools apart; they count with [`WEAK_WEIGHT`].
 const WEAK: &str = "\
@@ -34,7 +44,8 @@ const WEAK: &str = "\
     actually basically probably maybe happen happening going come coming want thinking organize gather enjoy \
     decide proper correctly";
 
-static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
+static STOP_WORDS: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| STOP.split_whitespace().chain(FOREIGN_STOP.split_whitespace()).collect());
 static WEAK_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| WEAK.split_whitespace().collect());
 
 /// Share of its weight that a weak word or a bare number keeps.
@@ -48,7 +59,7 @@ const DENSE_FILLER: &str = "\
     してほしい したいです したい お願いします 教えて ですか ますか 해주세요 해줘 주세요 싶어요 싶습니다";
 
 /// Characters that stand between the words of scripts without spaces: particles, pronouns, auxiliary verbs.
-const DENSE_GRAMMAR: &str = "的了地得着过個个一两这那我你他她它们和与或在把将給给从到是有吗呢吧啊请讓让對对為为及某些想要能会帮去来就都也还\
+const DENSE_GRAMMAR: &str = "的了地得着过個个一两封首条條张張篇份这那我你他她它们和与或在把将給给从到是有吗呢吧啊请讓让對对為为及某些想要能会帮去来就都也还\
     을를이가은는에의로도와과만";
 
 /// Whether a character of such a script is grammar and no part of the word beside it. Hiragana is, mostly.
@@ -120,7 +131,12 @@ pub(super) fn cut_dense_filler<'a>(query: &'a str, buffer: &'a mut String) -> &'
     buffer.clear();
     let mut rest = query;
     while let Some(character) = rest.chars().next() {
-        if let Some(filler) = DENSE_FILLER.split_whitespace().find(|filler| rest.starts_with(filler)) {
+        // What the lexicon has stays whole: `吃什么` asks for food.
+        let known = longest_known(rest);
+        if known > 0 {
+            buffer.push_str(&rest[..known]);
+            rest = &rest[known..];
+        } else if let Some(filler) = DENSE_FILLER.split_whitespace().find(|filler| rest.starts_with(filler)) {
             buffer.push(' ');
             rest = &rest[filler.len()..];
         } else {
@@ -129,6 +145,13 @@ pub(super) fn cut_dense_filler<'a>(query: &'a str, buffer: &'a mut String) -> &'
         }
     }
     buffer
+}
+
+/// Bytes of the longest word of the lexicon, of two characters or more, that `text` begins with.
+fn longest_known(text: &str) -> usize {
+    let characters: Vec<char> = text.chars().take(MAX_DENSE).take_while(|&c| is_dense(c)).collect();
+    let known = (2..=characters.len()).rev().find(|&length| !of_dense(&characters[..length]).is_empty());
+    known.map_or(0, |length| characters[..length].iter().map(|c| c.len_utf8()).sum())
 }
 
 #[cfg(test)]

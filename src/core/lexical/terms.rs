@@ -20,10 +20,12 @@ pub(super) enum Kind {
     Single = 4,
     /// A tool's name without case and separators.
     Name = 5,
-    /// A phrase of the concept file; never in an index.
+    /// A word or phrase of the lexicon; never in an index.
     Concept = 6,
     /// The name of a group (server) without case and separators; each of its tools holds it.
     Group = 7,
+    /// A word of the name of a group.
+    GroupWord = 9,
     /// A stem by the rules of another language in Latin letters than English.
     Foreign = 8,
 }

@@ -231,7 +231,7 @@ fn coverage_counts_unknown_words_as_missing() {
         tool("create_incident", "Create an incident and email the team"),
         tool("team_members", "Lists members"),
     ];
-    let known = run(&tools, "email team", 5).hits[0];
+    let known = run(&tools, "email team", 5).hits.into_iter().find(|hit| hit.candidate == 0).unwrap();
     let unknown = run(&tools, "send gmail email", 5).hits[0];
     assert!(known.coverage > 0.99);
     assert!(unknown.coverage < 0.5, "{unknown:?}");

@@ -220,3 +220,61 @@ fn everyday_words_find_the_tool() {
         assert_eq!(first(&tools, query), Some(wanted), "{query}: {:?}", find(&tools, query));
     }
 }
+
+#[test]
+fn a_tool_described_in_another_language_is_found_from_any() {
+    let tools = [
+        tool("wetter_abfragen", "Ruft die Wettervorhersage für eine Stadt ab"),
+        tool("buscar_vuelos", "Busca vuelos disponibles según la fecha"),
+        tool("tool_b", "发送短信给联系人"),
+        tool("tool_c", "請求書を作成します"),
+        tool("tool_d", "Удаляет файл с диска"),
+    ];
+    for (query, name) in [
+        ("weather forecast", "wetter_abfragen"),
+        ("search flights", "buscar_vuelos"),
+        ("send sms", "tool_b"),
+        ("create invoice", "tool_c"),
+        ("delete file", "tool_d"),
+        ("supprimer un fichier", "tool_d"),
+    ] {
+        assert_eq!(first(&tools, query), Some(name), "{query}: {:?}", find(&tools, query));
+    }
+}
+
+#[test]
+fn an_english_word_is_not_read_by_the_stems_of_other_languages() {
+    let tools = [
+        tool("skip_track", "Skips a track"),
+        tool("move_mouse", "Moves the mouse pointer"),
+        tool("other", "Else"),
+    ];
+    for query in ["a pinch of salt", "salt", "sour cream", "paint the wall"] {
+        assert!(find(&tools, query).is_empty(), "{query}: {:?}", find(&tools, query));
+    }
+}
+
+#[test]
+fn a_verb_with_a_particle_is_one_concept() {
+    let tools =
+        [tool("get_turn", "Tells whose turn it is"), tool("light_control", "Switches a light on or off")];
+    assert_eq!(first(&tools, "turn off the lights"), Some("light_control"));
+}
+
+#[test]
+fn a_question_finds_what_reads_before_what_changes() {
+    let tools =
+        [tool("create_event", "Creates a calendar event"), tool("list_events", "Lists calendar events")];
+    for query in ["what is on my calendar", "my calendar", "show calendar"] {
+        assert_eq!(first(&tools, query), Some("list_events"), "{query}");
+    }
+    assert_eq!(first(&tools, "add to my calendar"), Some("create_event"));
+}
+
+#[test]
+fn two_names_in_words_are_two_names() {
+    let tools = [tool("create_issue", "x"), tool("create_event", "y"), tool("list_events", "z")];
+    let hits = super::tests::run(&tools, "create issue list events", 5).hits;
+    let exact: Vec<u32> = hits.iter().filter(|hit| hit.exact).map(|hit| hit.candidate).collect();
+    assert!(exact.len() == 2 && exact.contains(&0) && exact.contains(&2), "{hits:?}");
+}
