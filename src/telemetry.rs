@@ -69,6 +69,8 @@ table! {
         "Searches by how they were ranked; reason says why a configured endpoint was not used, or none."
     SEARCH_SECONDS "toolrack_search_duration_seconds" SEARCH_BUCKETS, ["mode"]
         "Time that a search took, with its endpoint."
+    BREAKER "toolrack_rerank_breaker_changes_total" MetricKind::Counter, ["to"]
+        "Changes of a rerank endpoint's circuit breaker: to open, half_open or closed."
     ASSEMBLIES "toolrack_assemble_total" MetricKind::Counter, ["tier", "format"]
         "Assemblies by tier and format."
     CACHE_BREAKS "toolrack_cache_break_total" MetricKind::Counter, ["reason"]
@@ -105,6 +107,11 @@ pub fn request(route: &str, method: &Method, status: StatusCode, seconds: f64) {
 pub fn search(mode: &'static str, reason: &'static str, seconds: f64) {
     REGISTRY.searches.with(&REGISTRY.recorder, [mode, reason], |counter| counter.increment(1));
     REGISTRY.search_seconds.with(&REGISTRY.recorder, [mode], |histogram| histogram.record(seconds));
+}
+
+/// Records that an endpoint's breaker changed to this state.
+pub fn breaker(to: &'static str) {
+    REGISTRY.breaker.with(&REGISTRY.recorder, [to], |counter| counter.increment(1));
 }
 
 /// Records one assembly.
@@ -229,6 +236,7 @@ struct Registry {
     handle: PrometheusHandle,
     requests: RwLock<HashMap<Box<str>, RouteSeries>>,
     searches: Family<Counter, 2>,
+    breaker: Family<Counter, 1>,
     search_seconds: Family<Histogram, 1>,
     assemblies: Family<Counter, 2>,
     cache_breaks: Family<Counter, 1>,
@@ -264,6 +272,7 @@ impl Registry {
             handle: recorder.handle(),
             requests: RwLock::default(),
             searches: Family::new(SEARCHES),
+            breaker: Family::new(BREAKER),
             search_seconds: Family::new(SEARCH_SECONDS),
             assemblies: Family::new(ASSEMBLIES),
             cache_breaks: Family::new(CACHE_BREAKS),

@@ -35,19 +35,22 @@ const OTHER_ACTION: f32 = 0.9;
 const PLAIN_QUERY_TERMS: usize = 4;
 /// Longer queries name services and actions in passing.
 const SHORT_QUERY_TERMS: usize = 12;
-/// Below this a tool is no match: at most one right tool in twenty is lost on the set of agents' queries.
-const FLOOR: f32 = 3.2;
+/// Below this a tool is no match: fewer than one right tool in twenty is lost on every set, one in a hundred on that of agents' queries.
+const FLOOR: f32 = 2.2;
 /// Six in seven requests that nothing serves have no tool above this.
 const MEDIUM: f32 = 4.9;
 /// Above this the first match is right nineteen times in twenty.
 const HIGH: f32 = 6.2;
 /// Tools of a catalog for which these hold, and how much lower they are in a catalog of one.
 const USUAL_TOOLS: f32 = 300.0;
-const SMALL_FLOOR: f32 = 1.0;
+const SMALL_FLOOR: f32 = 0.3;
 const SMALL_SURE: f32 = 0.7;
 /// A name that holds all of the query, or nearly all of several words, is a match whatever they weigh.
 const ALL_OF_IT: f32 = 0.999;
 const NEARLY_ALL: f32 = 0.85;
+
+/// By so much an endpoint's first tool must lead to be more than a guess where the words say nothing for it.
+const CLEAR_MARGIN: f64 = 0.15;
 
 /// How sure a match is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -64,6 +67,8 @@ pub struct Scored {
     pub id: u32,
     pub score: f64,
     pub confidence: Confidence,
+    /// What the endpoint said, where one ranked.
+    pub raw: Option<f64>,
 }
 
 /// What one query found.
@@ -181,6 +186,7 @@ pub fn by_keywords(outcome: &Outcome) -> Found {
         id: hit.candidate,
         score: rounded(f64::from(hit.score)),
         confidence: confidence(hit, outcome),
+        raw: None,
     };
     let fits = |hit: &&Hit| {
         let sure = confidence(hit, outcome) > Confidence::Low;
@@ -203,30 +209,56 @@ pub fn by_keywords(outcome: &Outcome) -> Found {
     Found { matches, nearest, ..about }
 }
 
-/// The matches of an endpoint's ranking (`ranked`: tool and score, best first). Tools that the query names keep their
-/// place in front. Scores of unknown models are not comparable, so confidence comes from the words and the order.
-pub fn by_endpoint(ranked: &[(u32, f64)], words: &Outcome, min_score: Option<f64>, limit: usize) -> Found {
+/// A tool with the score that an endpoint gave it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Endorsed {
+    pub id: u32,
+    /// 0 to 1.
+    pub score: f64,
+    /// As the endpoint said it.
+    pub raw: f64,
+}
+
+/// The matches of an endpoint's ranking, best first. Tools that the query names keep their place in front. Scores of unknown
+/// models are not comparable, so confidence comes from the words and from the margin within the answer.
+pub fn by_endpoint(ranked: &[Endorsed], words: &Outcome, min_score: Option<f64>, limit: usize) -> Found {
     let about = Found::about(words);
     if about.asks_for_all {
         return about;
     }
     let hit_of = |id: u32| words.hits.iter().find(|hit| hit.candidate == id);
-    let scored = |at: usize, id: u32, score: f64| {
-        let by_words = hit_of(id).map_or(Confidence::Low, |hit| confidence(hit, words));
-        let by_order = if at == 0 { Confidence::Medium } else { Confidence::Low };
-        Scored { id, score: rounded(score), confidence: by_words.max(by_order) }
+    let margin = match ranked {
+        [first, second, ..] => first.score - second.score,
+        _ => 0.0,
     };
-    let score_of = |id: u32| ranked.iter().find(|(ranked, _)| *ranked == id).map_or(0.0, |(_, score)| *score);
+    let scored = |at: usize, tool: Endorsed| {
+        let hit = hit_of(tool.id);
+        let by_words = hit.map_or(Confidence::Low, |hit| confidence(hit, words));
+        let fits = hit.is_some_and(|hit| {
+            let evidence = Evidence::of(hit, words);
+            evidence.total >= evidence.floor
+        });
+        let by_order = at == 0 && (fits || margin >= CLEAR_MARGIN);
+        let confidence = by_words.max(if by_order { Confidence::Medium } else { Confidence::Low });
+        Scored { id: tool.id, score: rounded(tool.score), confidence, raw: Some(tool.raw) }
+    };
+    let of_name = |id: u32| {
+        let ranked = ranked.iter().find(|tool| tool.id == id).copied();
+        ranked.map_or_else(
+            || Scored { raw: None, ..scored(0, Endorsed { id, score: 0.0, raw: 0.0 }) },
+            |tool| scored(0, tool),
+        )
+    };
     let named: Vec<u32> =
         words.hits.iter().filter(|hit| hit.exact || hit.whole).map(|hit| hit.candidate).collect();
     let kept = |score: f64| min_score.is_none_or(|least| score >= least);
-    let rest = ranked.iter().enumerate().filter(|(_, (id, score))| !named.contains(id) && kept(*score));
-    let mut matches: Vec<Scored> = named.iter().map(|id| scored(0, *id, score_of(*id))).collect();
+    let rest = ranked.iter().enumerate().filter(|(_, tool)| !named.contains(&tool.id) && kept(tool.score));
+    let mut matches: Vec<Scored> = named.iter().map(|id| of_name(*id)).collect();
     let room = limit.saturating_sub(matches.len());
-    matches.extend(rest.map(|(at, (id, score))| scored(at, *id, *score)).take(room));
+    matches.extend(rest.map(|(at, tool)| scored(at, *tool)).take(room));
     // An endpoint that answered for fewer tools than it was asked about leaves the rest to the words.
     let unranked =
-        |scored: &Scored| !ranked.iter().any(|(id, _)| *id == scored.id) && !named.contains(&scored.id);
+        |scored: &Scored| !ranked.iter().any(|tool| tool.id == scored.id) && !named.contains(&scored.id);
     let by_words = by_keywords(words).matches.into_iter().filter(unranked);
     matches.extend(
         by_words.map(|found| Scored { score: 0.0, ..found }).take(limit.saturating_sub(matches.len())),
@@ -235,11 +267,8 @@ pub fn by_endpoint(ranked: &[(u32, f64)], words: &Outcome, min_score: Option<f64
         matches.clear();
     }
     let nearest = if matches.is_empty() {
-        let weak = ranked
-            .iter()
-            .take(MAX_NEAREST)
-            .map(|(id, score)| Scored { confidence: Confidence::Low, ..scored(1, *id, *score) });
-        weak.collect()
+        let weak = ranked.iter().take(MAX_NEAREST);
+        weak.map(|tool| Scored { confidence: Confidence::Low, ..scored(1, *tool) }).collect()
     } else {
         Vec::new()
     };
@@ -297,17 +326,17 @@ pub fn required_arguments(tool: &Tool) -> Vec<String> {
     names.iter().take(MAX_REQUIRED.0).map(|name| clip(&one_line(name), MAX_REQUIRED.1).into_owned()).collect()
 }
 
-/// The text of a tool that an endpoint ranks: group, name as words and as it is, description, argument names.
+/// The text of a tool that an endpoint ranks, most important first: group, name as words and as it is, description, arguments
+/// with a few words about each, other names.
 pub fn endpoint_text(tool: &Tool, stored_name: &str, group: &str, aliases: &[String]) -> String {
-    const MAX_CHARS: usize = 1_000;
-    let words: String = stored_name.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    const MAX_CHARS: usize = 1_500;
     let mut text = format!(
         "{} {} ({stored_name}): {}",
         one_line(group),
-        one_line(&words),
+        one_line(&words_of(stored_name)),
         one_line(&tool.description())
     );
-    let arguments = argument_names(tool);
+    let arguments = arguments(tool);
     if !arguments.is_empty() {
         text.push_str(" Arguments: ");
         text.push_str(&arguments.join(", "));
@@ -319,10 +348,33 @@ pub fn endpoint_text(tool: &Tool, stored_name: &str, group: &str, aliases: &[Str
     clip(&one_line(&text), MAX_CHARS).into_owned()
 }
 
-fn argument_names(tool: &Tool) -> Vec<String> {
+/// `createIssue_v2` as `create Issue v2`.
+fn words_of(name: &str) -> String {
+    let mut words = String::with_capacity(name.len() + 8);
+    let mut before = ' ';
+    for character in name.chars() {
+        if before.is_lowercase() && character.is_uppercase() {
+            words.push(' ');
+        }
+        words.push(if character.is_alphanumeric() { character } else { ' ' });
+        before = character;
+    }
+    words
+}
+
+/// The first arguments of a tool, each with the beginning of its description.
+fn arguments(tool: &Tool) -> Vec<String> {
+    const MOST: usize = 10;
+    const MAX_CHARS: usize = 60;
     let schema: serde_json::Value = serde_json::from_str(tool.parameters()).unwrap_or_default();
     let properties = schema.get("properties").and_then(serde_json::Value::as_object);
-    properties.map(|properties| properties.keys().take(32).cloned().collect()).unwrap_or_default()
+    let told = |(name, schema): (&String, &serde_json::Value)| match schema.get("description") {
+        Some(serde_json::Value::String(text)) if !text.trim().is_empty() => {
+            format!("{name} ({})", clip(&one_line(text), MAX_CHARS))
+        }
+        _ => name.clone(),
+    };
+    properties.into_iter().flatten().take(MOST).map(told).collect()
 }
 
 #[cfg(test)]
@@ -347,7 +399,7 @@ mod tests {
     #[test]
     fn weak_hits_are_no_matches_and_are_not_lost() {
         let outcome = Outcome {
-            hits: vec![hit(3, 0.05), hit(1, 0.02)],
+            hits: vec![hit(3, 0.02), hit(1, 0.01)],
             terms: 3,
             rarest: 12.0,
             tools: 1_000,
@@ -394,9 +446,10 @@ mod tests {
             tools: 1_000,
             ..Outcome::default()
         };
-        let found = by_endpoint(&[(1, 0.9), (2, 0.8), (7, 0.1)], &words, None, 2);
+        let endorsed = |id, score| Endorsed { id, score, raw: score };
+        let found = by_endpoint(&[endorsed(1, 0.9), endorsed(2, 0.8), endorsed(7, 0.1)], &words, None, 2);
         assert_eq!(found.matches.iter().map(|scored| scored.id).collect::<Vec<_>>(), [7, 1]);
-        let floor = by_endpoint(&[(1, 0.2)], &Outcome::default(), Some(0.5), 5);
+        let floor = by_endpoint(&[endorsed(1, 0.2)], &Outcome::default(), Some(0.5), 5);
         assert_eq!((floor.matches.len(), floor.nearest.len()), (0, 1));
     }
 
@@ -405,7 +458,7 @@ mod tests {
         let found = |ids: &[u32]| Found {
             matches: ids
                 .iter()
-                .map(|id| Scored { id: *id, score: 1.0, confidence: Confidence::High })
+                .map(|id| Scored { id: *id, score: 1.0, confidence: Confidence::High, raw: None })
                 .collect(),
             ..Found::default()
         };

@@ -1,35 +1,37 @@
-//! The HTTP client behind [`Reranker`]: one call, one deadline, at most one retry.
+//! The HTTP client behind [`Reranker`]: all requests of one query under one deadline.
 //!
-//! Owns the connections and what is worth a second attempt. Bodies of refusals are never read: several servers echo
-//! query and documents in them.
+//! Owns the order of the steps: check, route, probe where needed, batches, one more try with a learned limit, merge.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::dns::Resolve;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, redirect, retry};
-use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+use reqwest::header::HeaderMap;
 
-use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver, SystemLookup, check_url};
-use super::{Ranked, RerankFault, RerankRequest, Reranker, cohere, parse};
+use super::Reranker;
+use super::batch::{merge, split};
+use super::body::{Shape, body};
+use super::dialect::Dialect;
+use super::fault::{RerankFault, Unsendable};
+use super::guard::{AddressPolicy, SystemLookup, check_url};
+use super::headers::headers;
+use super::parse::{Dropped, ReadAnswer};
+use super::probe::probe;
+use super::providers::{self, Limits};
+use super::refusal;
+use super::request::{Detected, Ranking, RerankRequest};
+use super::route::{Route, route};
+use super::wire::{Budget, Call, Wire};
 
-/// Below the idle time-outs of the usual proxies (60 s and 75 s), so that they seldom close a connection under us.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Pause before the retry, drawn at random so that callers who failed together do not come back together.
-const RETRY_PAUSE_MS: std::ops::RangeInclusive<u64> = 50..=250;
+/// Requests of one query at a time: servers queue more, and TEI refuses them.
+const PARALLEL: usize = 4;
 
 /// Calls rerank endpoints over HTTP. Cheap to share; all callers use the same connections.
 #[derive(Debug)]
 pub struct HttpReranker {
-    policy: Arc<AddressPolicy>,
-    https: Client,
-    /// For `http` URLs: its resolver admits only addresses that the policy covers.
-    plain: Client,
+    wire: Wire,
 }
 
 impl HttpReranker {
@@ -43,27 +45,17 @@ impl HttpReranker {
     }
 
     fn with_lookup(policy: AddressPolicy, lookup: &Arc<dyn Resolve>) -> Result<Self, reqwest::Error> {
-        let policy = Arc::new(policy);
-        let builder = |plain| {
-            let resolver = GuardedResolver { policy: Arc::clone(&policy), lookup: Arc::clone(lookup), plain };
-            Client::builder()
-                .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(resolver)
-                // A redirect or a proxy would lead past the address policy.
-                .redirect(redirect::Policy::none())
-                .no_proxy()
-                // The one retry is ours.
-                .retry(retry::never())
-                .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        };
-        let https = builder(false).https_only(true).build()?;
-        // It never speaks TLS, so it loads no certificates.
-        let plain = builder(true).tls_certs_only([]).build()?;
-        Ok(Self { policy, https, plain })
+        Ok(Self { wire: Wire::new(policy, lookup)? })
     }
 
-    async fn call(&self, request: &RerankRequest, started: Instant) -> Result<Vec<Ranked>, RerankFault> {
-        check_url(&request.endpoint, &self.policy).map_err(|_| RerankFault::Forbidden)?;
+    /// The route of a request that may be sent.
+    fn route(&self, request: &RerankRequest) -> Result<Route, RerankFault> {
+        check_url(&request.endpoint, &self.wire.policy).map_err(|_| RerankFault::Forbidden)?;
+        Ok(route(&request.endpoint, request.dialect, request.model.as_deref()))
+    }
+
+    async fn call(&self, request: &RerankRequest, budget: Budget) -> Result<Ranking, RerankFault> {
+        let route = self.route(request)?;
         let (positions, documents): (Vec<usize>, Vec<&str>) = request
             .documents
             .iter()
@@ -72,62 +64,55 @@ impl HttpReranker {
             .filter(|(_, document)| !document.trim().is_empty())
             .unzip();
         if documents.is_empty() {
-            return Ok(Vec::new());
+            let dialect = route.dialect.unwrap_or(Dialect::Cohere);
+            return Ok(Ranking {
+                rows: Vec::new(),
+                dialect,
+                notes: route.notes,
+                learned_limit: None,
+                detected: None,
+            });
         }
-        let top_n = request.top_n.clamp(1, documents.len());
-        let call = Call {
-            url: cohere::route(&request.endpoint),
-            headers: headers(request.api_key.as_ref())?,
-            body: cohere::body(request.model.as_deref(), &request.query, &documents, top_n)
-                .map_err(|_| RerankFault::Unsendable)?
-                .into(),
-        };
-        let answer = self.send(&call, request.deadline, started).await?;
-        let mut ranked = parse::ranking(&answer, documents.len())?;
-        // Some servers ignore `top_n`.
-        ranked.truncate(top_n);
-        for entry in &mut ranked {
-            entry.index = positions[entry.index];
+        if request.query.trim().is_empty() {
+            return Err(RerankFault::Unsendable(Unsendable::BlankQuery));
         }
-        Ok(ranked)
-    }
-
-    /// Sends the call, a second time if that may help and the deadline leaves room for the pause.
-    async fn send(&self, call: &Call, deadline: Duration, started: Instant) -> Result<Vec<u8>, RerankFault> {
-        let failure = match self.attempt(call).await {
-            Ok(answer) => return Ok(answer),
-            Err(failure) => failure,
+        let (way, is_new) = match known(request, &route) {
+            Some(way) => (way, false),
+            None => (probe(&self.wire, request, &route, budget).await?, true),
         };
-        match failure.retry_in {
-            Some(pause) if pause < deadline.saturating_sub(started.elapsed()) => {
-                tracing::debug!(reason = failure.fault.reason(), "asking the rerank endpoint again");
-                tokio::time::sleep(pause).await;
-                self.attempt(call).await.map_err(|failure| failure.fault)
+        let batches = Batches::new(&self.wire, request, &route, &way, &documents, budget)?;
+        let mut learned_limit = None;
+        let answers = match batches.send(batches.limits).await {
+            Err((_, Some(limit))) => {
+                tracing::debug!(limit, "the rerank endpoint told its limit on documents");
+                learned_limit = Some(limit);
+                batches.send(Limits { documents: limit, ..batches.limits }).await
             }
-            _ => Err(failure.fault),
+            first => first,
+        };
+        let answers = answers.map_err(|(fault, _)| fault)?;
+        let mut notes = way.notes.clone();
+        notes.extend(learned_limit.map(|limit| format!("the endpoint takes {limit} documents in a request")));
+        notes.extend(dropped_note(&answers));
+        if answers.len() > 1 && request.model.as_deref().is_some_and(is_listwise) {
+            notes.push(
+                "the model scores documents against each other, so scores of several requests compare badly"
+                    .to_owned(),
+            );
         }
+        let mut rows = merge(answers.into_iter().map(|answer| answer.rows).collect(), request.top_n.max(1));
+        for row in &mut rows {
+            row.index = positions[row.index];
+        }
+        Ok(Ranking { rows, dialect: way.dialect, notes, learned_limit, detected: is_new.then_some(way) })
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Vec<u8>, Failure> {
-        let client = if call.url.scheme() == "http" { &self.plain } else { &self.https };
-        let response = client
-            .post(call.url.clone())
-            .headers(call.headers.clone())
-            .body(call.body.clone())
-            .send()
-            .await
-            .map_err(|error| Failure::broken(&error))?;
-        if response.status().is_success() { read(response).await } else { Err(Failure::refused(&response)) }
-    }
-}
-
-#[async_trait]
-impl Reranker for HttpReranker {
-    async fn rerank(&self, request: RerankRequest) -> Result<Vec<Ranked>, RerankFault> {
-        let started = Instant::now();
-        let outcome = tokio::time::timeout(request.deadline, self.call(&request, started))
-            .await
-            .unwrap_or(Err(RerankFault::Timeout));
+    async fn within<T>(
+        request: &RerankRequest,
+        budget: Budget,
+        work: impl Future<Output = Result<T, RerankFault>>,
+    ) -> Result<T, RerankFault> {
+        let outcome = tokio::time::timeout(budget.deadline, work).await.unwrap_or(Err(RerankFault::Timeout));
         if let Err(fault) = &outcome {
             tracing::debug!(host = request.endpoint.host_str(), reason = fault.reason(), %fault, "rerank failed");
         }
@@ -135,82 +120,119 @@ impl Reranker for HttpReranker {
     }
 }
 
-/// What is sent, ready to be sent twice.
-struct Call {
-    url: Url,
+#[async_trait]
+impl Reranker for HttpReranker {
+    async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
+        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        Self::within(&request, budget, self.call(&request, budget)).await
+    }
+
+    async fn probe(&self, request: &RerankRequest) -> Result<Detected, RerankFault> {
+        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        let work = async { probe(&self.wire, request, &self.route(request)?, budget).await };
+        Self::within(request, budget, work).await
+    }
+}
+
+/// How to ask, where that needs no probe: it was found out before, or settings and URL leave one way.
+fn known(request: &RerankRequest, route: &Route) -> Option<Detected> {
+    let remembered = request.detected.as_ref().filter(|way| {
+        // The key belongs to this origin alone.
+        way.url.origin() == request.endpoint.origin()
+            && route.dialect.is_none_or(|dialect| dialect == way.dialect)
+    });
+    if let Some(way) = remembered {
+        return Some(way.clone());
+    }
+    let (dialect, [url]) = (route.dialect?, &route.urls[..]) else { return None };
+    let (url, notes) = (url.clone(), route.notes.clone());
+    Some(Detected { dialect, url, sends_top: true, limit: None, notes })
+}
+
+/// Models whose scores depend on the other documents of a request.
+fn is_listwise(model: &str) -> bool {
+    model.contains("jina-reranker-v3")
+}
+
+fn dropped_note(answers: &[ReadAnswer]) -> Option<String> {
+    let sum =
+        |count: fn(&Dropped) -> usize| answers.iter().map(|answer| count(&answer.dropped)).sum::<usize>();
+    let [bad, unscored, duplicates] = [
+        sum(|dropped| dropped.bad_index),
+        sum(|dropped| dropped.unscored),
+        sum(|dropped| dropped.duplicates),
+    ];
+    (bad + unscored + duplicates > 0).then(|| {
+        format!("left out of the answer: {bad} with a wrong index, {unscored} without a score, {duplicates} named twice")
+    })
+}
+
+/// The requests of one query.
+struct Batches<'a> {
+    wire: &'a Wire,
+    way: &'a Detected,
+    shape: Shape<'a>,
     headers: HeaderMap,
-    body: Bytes,
+    query: &'a str,
+    documents: &'a [&'a str],
+    top_n: usize,
+    limits: Limits,
+    budget: Budget,
 }
 
-/// An attempt that gave no answer.
-struct Failure {
-    fault: RerankFault,
-    /// How long to wait before a second attempt; `None` when it would fail in the same way.
-    retry_in: Option<Duration>,
-}
-
-impl Failure {
-    fn lasting(fault: RerankFault) -> Self {
-        Self { fault, retry_in: None }
+impl<'a> Batches<'a> {
+    fn new(
+        wire: &'a Wire,
+        request: &'a RerankRequest,
+        route: &'a Route,
+        way: &'a Detected,
+        documents: &'a [&'a str],
+        budget: Budget,
+    ) -> Result<Self, RerankFault> {
+        let mut limits = providers::limits(route.provider, way.dialect, route.model.as_deref());
+        limits.documents =
+            way.limit.unwrap_or(limits.documents).min(request.known_limit.unwrap_or(usize::MAX));
+        let shape = Shape::new(request, route, way.dialect, way.sends_top);
+        let headers = headers(request, way.dialect)?;
+        let (query, top_n) = (request.query.as_str(), request.top_n);
+        Ok(Self { wire, way, shape, headers, query, documents, top_n, limits, budget })
     }
 
-    /// The connection failed or broke. Ranking has no side effects, so asking again is safe whatever was sent.
-    fn broken(error: &reqwest::Error) -> Self {
-        if BlockedAddress::caused(error) {
-            Self::lasting(RerankFault::Forbidden)
-        } else {
-            Self { fault: RerankFault::Unreachable, retry_in: Some(pause()) }
-        }
+    /// Sends all documents; the rows of the answers name documents of the whole.
+    ///
+    /// # Errors
+    /// The first fault of any request, since rows that are missing would look like bad ones; with the limit on
+    /// documents that it told, if it did.
+    async fn send(&self, limits: Limits) -> Result<Vec<ReadAnswer>, (RerankFault, Option<usize>)> {
+        let runs = split(self.query, self.documents, limits);
+        let requests = runs.into_iter().map(|run| async move {
+            let documents = &self.documents[run.clone()];
+            let top_n = self.top_n.clamp(1, documents.len());
+            let call = Call {
+                url: self.way.url.clone(),
+                headers: self.headers.clone(),
+                body: body(&self.shape, self.query, documents, top_n).into(),
+                documents: documents.len(),
+            };
+            match self.wire.send(&call, self.budget).await {
+                Ok(mut answer) => {
+                    for row in &mut answer.rows {
+                        row.index += run.start;
+                    }
+                    // Some servers ignore `top_n`.
+                    answer.rows.truncate(self.top_n.max(1));
+                    Ok((run.start, answer))
+                }
+                Err(failure) => {
+                    Err((failure.fault, refusal::limit(failure.status(), &failure.text, documents.len())))
+                }
+            }
+        });
+        // In any order, so that a fault need not wait for the requests before it.
+        let mut answers: Vec<_> = stream::iter(requests).buffer_unordered(PARALLEL).try_collect().await?;
+        answers.sort_unstable_by_key(|(start, _)| *start);
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
     }
-
-    fn refused(response: &Response) -> Self {
-        let status = response.status().as_u16();
-        let retry_in = matches!(status, 408 | 425 | 429 | 500..=599)
-            .then(|| asked_pause(response.headers()).unwrap_or_else(pause));
-        Self { fault: RerankFault::Refused { status }, retry_in }
-    }
-}
-
-fn pause() -> Duration {
-    Duration::from_millis(rand::random_range(RETRY_PAUSE_MS))
-}
-
-/// The pause that the server asks for: `retry-after-ms` (Cohere) or `Retry-After` in seconds. A date is not read.
-fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
-    number("retry-after-ms")
-        .map(Duration::from_millis)
-        .or_else(|| number(RETRY_AFTER.as_str()).map(Duration::from_secs))
-}
-
-fn headers(api_key: Option<&SecretString>) -> Result<HeaderMap, RerankFault> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    // Gateways refuse an empty Bearer.
-    let key = api_key.map_or("", |key| key.expose_secret().trim());
-    if !key.is_empty() {
-        let mut value =
-            HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| RerankFault::Unsendable)?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    Ok(headers)
-}
-
-/// Reads a body of at most [`parse::MAX_ANSWER_BYTES`]; a longer one is given up as soon as that is known.
-async fn read(mut response: Response) -> Result<Vec<u8>, Failure> {
-    let limit = parse::MAX_ANSWER_BYTES;
-    if response.content_length().is_some_and(|length| length > limit as u64) {
-        return Err(Failure::lasting(RerankFault::TooLarge));
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| Failure::broken(&error))? {
-        if body.len() + chunk.len() > limit {
-            return Err(Failure::lasting(RerankFault::TooLarge));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Reads the answer of a rerank endpoint, whatever its server.
+//! Reads the answer of a rerank endpoint, whatever its dialect.
 //!
-//! Owns the shapes that are understood: rows under `results` or `data`, or a bare array; an index as number or numeric
-//! string; a score as `relevance_score`, `score` or `logit`. The bytes are hostile: one pass over them, row by row,
-//! and never more rows kept than documents were sent.
+//! Owns the shapes that are understood and the rules for refusing an answer. The bytes are hostile: one pass over them,
+//! row by row, and never more rows kept than documents were sent.
 
 use std::fmt;
 
@@ -10,106 +9,349 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Ranked, RerankFault};
+use super::fault::{Flaw, RerankFault};
 
-/// Largest answer that is read. Servers that echo the documents (vLLM, LocalAI) answer with about the size of the
-/// request, and 200 tools of 1,500 characters are 0.3 MB.
-pub(super) const MAX_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// A document with what the endpoint said about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Row {
+    /// Position among the documents that were sent.
+    pub index: usize,
+    /// Finite.
+    pub raw: f64,
+}
 
-/// An object around the rows. Raw text, so that echoed documents and unknown keys cost no memory.
-#[derive(Deserialize)]
+/// Rows that were left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Dropped {
+    /// No index, or none of a document that was sent.
+    pub bad_index: usize,
+    /// No score, `null`, NaN, or not a number.
+    pub unscored: usize,
+    /// Second and later rows of a document.
+    pub duplicates: usize,
+}
+
+/// What an answer holds: at least one row, best first, each index once.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ReadAnswer {
+    pub rows: Vec<Row>,
+    pub dropped: Dropped,
+}
+
+type Raw<'a> = Option<&'a RawValue>;
+
+/// The keys around the rows. Raw text, so that echoed documents and unknown keys cost no memory.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Envelope<'a> {
     #[serde(borrow)]
-    results: Option<&'a RawValue>,
+    results: Raw<'a>,
     #[serde(borrow)]
-    data: Option<&'a RawValue>,
+    data: Raw<'a>,
+    /// NIM.
+    #[serde(borrow)]
+    rankings: Raw<'a>,
+    /// Elastic.
+    #[serde(borrow)]
+    rerank: Raw<'a>,
+    /// Cloudflare, inside `result`.
+    #[serde(borrow)]
+    response: Raw<'a>,
+    /// Vertex.
+    #[serde(borrow)]
+    records: Raw<'a>,
+    /// DeepInfra; VikingDB inside `data`: one score for each document, in the order of the request.
+    #[serde(borrow)]
+    scores: Raw<'a>,
+    /// DashScope's native API.
+    #[serde(borrow)]
+    output: Raw<'a>,
+    #[serde(borrow)]
+    result: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+    #[serde(borrow)]
+    code: Raw<'a>,
+    /// Baidu's older API.
+    #[serde(borrow)]
+    error_code: Raw<'a>,
 }
 
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(borrow)]
-    index: Option<&'a RawValue>,
-    #[serde(borrow)]
-    relevance_score: Option<&'a RawValue>,
-    #[serde(borrow)]
-    score: Option<&'a RawValue>,
-    #[serde(borrow)]
-    logit: Option<&'a RawValue>,
+/// Where the scores are.
+enum List<'a> {
+    Rows(&'a str),
+    Positional(&'a str),
 }
 
-/// The ranking in an answer, best first, each index once and below `documents`.
-///
-/// Rows without a finite score or without a usable index are dropped, of two rows for one document the first stays.
-///
-/// # Errors
-/// `TooLarge` over [`MAX_ANSWER_BYTES`]; `Malformed` when there is no array of rows or no usable row in it.
-pub(super) fn ranking(answer: &[u8], documents: usize) -> Result<Vec<Ranked>, RerankFault> {
-    if answer.len() > MAX_ANSWER_BYTES {
-        return Err(RerankFault::TooLarge);
+impl<'a> Envelope<'a> {
+    fn list(&self) -> Option<List<'a>> {
+        let array = |value: Raw<'a>| value.map(RawValue::get).filter(|text| text.starts_with('['));
+        [
+            self.results,
+            self.data,
+            self.rankings,
+            self.rerank,
+            self.response,
+            self.records,
+            self.result,
+            self.output,
+        ]
+        .into_iter()
+        .find_map(array)
+        .map(List::Rows)
+        .or_else(|| array(self.scores).map(List::Positional))
     }
-    let text = std::str::from_utf8(answer).map_err(|_| RerankFault::Malformed)?;
-    let mut ranked = rows(text, documents)
-        .or_else(|| rows(&without_bare_nan(text)?, documents))
-        .filter(|ranked| !ranked.is_empty())
-        .ok_or(RerankFault::Malformed)?;
-    // A sorted answer keeps its order: where scores saturate, the provider's order of equal ones says more than ours.
-    if !ranked.is_sorted_by(|a, b| a.score >= b.score) {
-        ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
-    }
-    Ok(ranked)
-}
 
-/// The usable rows in the order of the answer; `None` when the text is not JSON of a known shape.
-fn rows(text: &str, documents: usize) -> Option<Vec<Ranked>> {
-    let array = if text.trim_start().starts_with('{') {
-        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
-        [envelope.results, envelope.data]
+    fn inner(&self) -> Option<List<'a>> {
+        [self.output, self.result, self.data]
             .into_iter()
             .flatten()
-            .map(RawValue::get)
-            .find(|value| value.starts_with('['))?
+            .filter_map(object::<Envelope<'a>>)
+            .find_map(|envelope| envelope.list())
+    }
+
+    /// The error that a 2xx answer reports; gateways wrap the errors of the servers behind them.
+    fn error(&self, has_list: bool) -> Option<RerankFault> {
+        let names_error =
+            |value: &&RawValue| !matches!(value.get(), "null" | "false" | "0" | "\"\"" | "{}" | "[]");
+        let is_success = |value: &RawValue| {
+            let text = value.get().trim_matches('"').to_ascii_lowercase();
+            matches!(text.as_str(), "null" | "" | "0" | "200" | "success" | "ok")
+        };
+        if let Some(error) = self.error.filter(names_error) {
+            return Some(reported(&[Some(error), self.code]));
+        }
+        let code = [self.code, self.error_code].into_iter().flatten().find(|code| !is_success(code))?;
+        (!has_list).then(|| reported(&[Some(code)]))
+    }
+}
+
+/// The status inside an error object, its code or its type, where one is recognisable.
+fn reported(places: &[Raw<'_>]) -> RerankFault {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Inner<'a> {
+        #[serde(borrow)]
+        code: Raw<'a>,
+        #[serde(borrow)]
+        status: Raw<'a>,
+        #[serde(borrow, rename = "type")]
+        kind: Raw<'a>,
+    }
+    let mut said = Vec::new();
+    for place in places.iter().copied().flatten() {
+        let inner: Inner<'_> = object(place).unwrap_or_default();
+        said.extend([inner.code, inner.status, inner.kind].into_iter().flatten());
+        if !place.get().starts_with('{') {
+            said.push(place);
+        }
+    }
+    let status = |value: &RawValue| {
+        if let Some(status) = position(value).filter(|status| (400..600).contains(status)) {
+            return u16::try_from(status).ok();
+        }
+        // Codes are single words; prose would be guessing.
+        let code = value.get().to_ascii_lowercase().replace(['_', '-', '.'], "");
+        if code.contains(' ') {
+            return None;
+        }
+        [
+            ("throttl", 429),
+            ("ratelimit", 429),
+            ("toomanyrequests", 429),
+            ("apikey", 401),
+            ("unauthorized", 401),
+            ("authentication", 401),
+            ("arrearage", 402),
+            ("insufficient", 402),
+            ("accessdenied", 403),
+            ("permission", 403),
+            ("forbidden", 403),
+            ("modelnotfound", 404),
+        ]
+        .into_iter()
+        .find(|(word, _)| code.contains(word))
+        .map(|(_, status)| status)
+    };
+    said.into_iter().find_map(status).map_or(RerankFault::Reported, RerankFault::refused)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawRow<'a> {
+    #[serde(borrow)]
+    index: Raw<'a>,
+    #[serde(borrow)]
+    document_index: Raw<'a>,
+    #[serde(borrow)]
+    corpus_id: Raw<'a>,
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    relevance_score: Raw<'a>,
+    #[serde(borrow)]
+    score: Raw<'a>,
+    #[serde(borrow)]
+    logit: Raw<'a>,
+    #[serde(borrow, rename = "relevanceScore")]
+    relevance_score_camel: Raw<'a>,
+    #[serde(borrow)]
+    similarity: Raw<'a>,
+    #[serde(borrow)]
+    rerank_score: Raw<'a>,
+}
+
+impl RawRow<'_> {
+    fn position(&self) -> Option<usize> {
+        [self.index, self.document_index, self.corpus_id, self.id]
+            .into_iter()
+            .flatten()
+            .next()
+            .and_then(position)
+    }
+
+    fn score(&self) -> Option<f64> {
+        let names = [
+            self.relevance_score,
+            self.score,
+            self.logit,
+            self.relevance_score_camel,
+            self.similarity,
+            self.rerank_score,
+        ];
+        names.into_iter().flatten().find_map(number)
+    }
+}
+
+/// The ranking in a 2xx answer for this many documents; `is_html` is what its content type says.
+///
+/// Of two rows for one document the first stays. Sorted answers keep their order: where scores saturate, the provider's
+/// order of equal ones says more than ours.
+///
+/// # Errors
+/// `WebPage`, `Malformed`, `Reported`, or `Refused` with the status that stands inside.
+pub(super) fn read(answer: &[u8], documents: usize, is_html: bool) -> Result<ReadAnswer, RerankFault> {
+    let not_json = if is_html { RerankFault::WebPage } else { RerankFault::Malformed(Flaw::NotJson) };
+    let text = std::str::from_utf8(answer).map_err(|_| not_json)?.trim_start_matches('\u{feff}').trim();
+    if text.starts_with('<') {
+        return Err(RerankFault::WebPage);
+    }
+    let found = match read_json(text, documents) {
+        None => without_bare_nan(text).and_then(|mended| read_json(&mended, documents)),
+        found => found,
+    };
+    let mut answer = found.unwrap_or(Err(not_json))?;
+    if !answer.rows.is_sorted_by(|a, b| a.raw >= b.raw) {
+        answer.rows.sort_by(|a, b| b.raw.total_cmp(&a.raw).then(a.index.cmp(&b.index)));
+    }
+    Ok(answer)
+}
+
+/// `None` when the text is not JSON.
+fn read_json(text: &str, documents: usize) -> Option<Result<ReadAnswer, RerankFault>> {
+    let list = if text.starts_with('[') {
+        Some(List::Rows(text))
+    } else if text.starts_with('{') {
+        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+        let list = envelope.list().or_else(|| envelope.inner());
+        if let Some(fault) = envelope.error(list.is_some()) {
+            return Some(Err(fault));
+        }
+        list
     } else {
-        text
+        serde_json::from_str::<&RawValue>(text).ok()?;
+        None
+    };
+    let Some(list) = list else { return Some(Err(RerankFault::Malformed(Flaw::NoRows))) };
+    let (array, collector) = match list {
+        List::Rows(array) => (array, Collector { documents, positional: false }),
+        List::Positional(array) => (array, Collector { documents, positional: true }),
     };
     let mut reader = serde_json::Deserializer::from_str(array);
-    let ranked = reader.deserialize_seq(Rows { documents }).ok()?;
+    let collected = reader.deserialize_seq(collector).ok()?;
     reader.end().ok()?;
-    Some(ranked)
+    Some(collected.finish(documents))
 }
 
 /// Collects rows one by one, so that an array of millions of junk values is never held.
-struct Rows {
+struct Collector {
     documents: usize,
+    positional: bool,
 }
 
-impl<'de> Visitor<'de> for Rows {
-    type Value = Vec<Ranked>;
+#[derive(Default)]
+struct Collected {
+    rows: Vec<Row>,
+    dropped: Dropped,
+    seen: usize,
+    names_first: bool,
+    /// The highest index that was named.
+    highest: Option<usize>,
+    wrong_length: bool,
+}
+
+impl<'de> Visitor<'de> for Collector {
+    type Value = Collected;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of scored rows")
+        f.write_str("an array of scores")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut ranked = Vec::new();
-        let mut scored = vec![false; self.documents];
-        let (mut names_first, mut names_one_past_last) = (false, false);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Collected, A::Error> {
+        let mut found = Collected::default();
+        let mut known = vec![false; self.documents];
         while let Some(value) = array.next_element::<&'de RawValue>()? {
-            let Ok(row) = serde_json::from_str::<Row<'_>>(value.get()) else { continue };
-            let Some(index) = row.index.and_then(position) else { continue };
-            names_first |= index == 0;
-            names_one_past_last |= index == self.documents;
-            let score = [row.relevance_score, row.score, row.logit].into_iter().flatten().find_map(number);
-            let (Some(score), Some(scored)) = (score, scored.get_mut(index)) else { continue };
-            if !std::mem::replace(scored, true) {
-                ranked.push(Ranked { index, score });
+            let place = found.seen;
+            found.seen += 1;
+            let (index, score) = if self.positional {
+                (Some(place), number(value))
+            } else {
+                let row: RawRow<'_> = object(value).unwrap_or_default();
+                (row.position(), row.score())
+            };
+            found.names_first |= index == Some(0);
+            found.highest = found.highest.max(index);
+            let Some((index, known)) = index.and_then(|index| Some((index, known.get_mut(index)?))) else {
+                found.dropped.bad_index += 1;
+                continue;
+            };
+            match score {
+                None => found.dropped.unscored += 1,
+                Some(_) if *known => found.dropped.duplicates += 1,
+                Some(raw) => {
+                    *known = true;
+                    found.rows.push(Row { index, raw });
+                }
             }
         }
-        // A server that counts from 1 would give every tool its neighbour's score.
-        if names_one_past_last && !names_first {
-            ranked.clear();
-        }
-        Ok(ranked)
+        found.wrong_length = self.positional && found.seen != self.documents;
+        Ok(found)
     }
+}
+
+impl Collected {
+    fn finish(self, documents: usize) -> Result<ReadAnswer, RerankFault> {
+        let flaw = |flaw| Err(RerankFault::Malformed(flaw));
+        if self.wrong_length {
+            flaw(Flaw::WrongLength)
+        } else if !self.names_first && self.highest == Some(documents) {
+            // Every tool would get its neighbour's score.
+            flaw(Flaw::CountsFromOne)
+        } else if self.dropped.bad_index * 5 > self.seen
+            || (!self.names_first && self.highest.is_some_and(|highest| highest > documents))
+        {
+            flaw(Flaw::BadIndexes)
+        } else if self.rows.is_empty() {
+            flaw(Flaw::NoScores)
+        } else {
+            Ok(ReadAnswer { rows: self.rows, dropped: self.dropped })
+        }
+    }
+}
+
+/// An object's known keys; arrays are not objects, though serde would take them for one.
+fn object<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
+    Some(value.get()).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// A finite number, written as number or as string.
@@ -134,7 +376,7 @@ fn without_bare_nan(text: &str) -> Option<String> {
             b'"' => in_string = !in_string,
             b'\\' if in_string => step = 2,
             b'N' | b'I' | b'-' if !in_string => {
-                let token = ["NaN", "Infinity", "-Infinity"]
+                let token = ["NaN", "Infinity", "-Infinity", "-NaN"]
                     .into_iter()
                     .find(|token| bytes[at..].starts_with(token.as_bytes()));
                 if let Some(token) = token {
@@ -153,138 +395,4 @@ fn without_bare_nan(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Four documents were sent; gives `index:score` in the order of the ranking.
-    fn read(answer: &str) -> Result<String, RerankFault> {
-        let ranked = ranking(answer.as_bytes(), 4)?;
-        Ok(ranked.iter().map(|r| format!("{}:{}", r.index, r.score)).collect::<Vec<_>>().join(" "))
-    }
-
-    fn check(answer: &str, expected: &str) {
-        assert_eq!(read(answer), Ok(expected.to_owned()), "{answer}");
-    }
-
-    #[test]
-    fn known_shapes() {
-        check(
-            r#"{"id":"x","results":[{"index":1,"relevance_score":0.9,"document":{"text":"[b"}},{"index":0,"relevance_score":0.1,"document":null}],"meta":{}}"#,
-            "1:0.9 0:0.1",
-        );
-        check(r#"{"object":"list","data":[{"index":2,"relevance_score":0.5}]}"#, "2:0.5");
-        check(r#" [{"index":1,"score":0.9,"text":"x"},{"index":3,"score":-4.5}] "#, "1:0.9 3:-4.5");
-        check(r#"{"results":null,"data":[{"index":0,"logit":-1.5}]}"#, "0:-1.5");
-        check(r#"{"results":[{"index":"2","score":"0.25"},{"index":1.0,"score":0}]}"#, "2:0.25 1:0");
-        check(r#"{"results":[{"index":0,"relevance_score":null,"score":0.5}]}"#, "0:0.5");
-    }
-
-    #[test]
-    fn an_unsorted_answer_is_sorted_and_ties_of_a_sorted_one_stay() {
-        let row = |index, score| format!(r#"{{"index":{index},"score":{score}}}"#);
-        check(&format!("[{},{},{}]", row(2, 0.1), row(1, 0.7), row(0, 0.7)), "0:0.7 1:0.7 2:0.1");
-        check(&format!("[{},{},{}]", row(3, 1.0), row(1, 1.0), row(2, 0.5)), "3:1 1:1 2:0.5");
-    }
-
-    #[test]
-    fn bad_rows_are_dropped_alone() {
-        check(
-            r#"{"results":[1,null,"x",[],{},{"index":0},{"score":1},{"index":true,"score":1},{"index":-1,"score":1},
-               {"index":0.5,"score":1},{"index":99,"score":1},{"index":1e300,"score":1},{"index":0,"score":null},
-               {"index":0,"score":"high"},{"index":1,"score":0.4},{"index":1,"score":0.9},{"index":0,"score":0.2}]}"#,
-            "1:0.4 0:0.2",
-        );
-    }
-
-    #[test]
-    fn bare_nan_costs_its_row_only() {
-        check(
-            r#"{"note":"NaN \" -Infinity","results":[{"index":0,"score":NaN},{"index":1,"score":0.5},{"index":2,"score":-Infinity},{"index":3,"score":1e999}]}"#,
-            "1:0.5",
-        );
-        check(r#"{"results":[{"index":0,"score":"NaN"},{"index":1,"score":"0.5"}]}"#, "1:0.5");
-    }
-
-    #[test]
-    fn answers_without_a_usable_row_are_malformed() {
-        for answer in [
-            "",
-            "null",
-            "1",
-            "\"results\"",
-            "{}",
-            "[]",
-            "<!doctype html><title>Sign in</title>",
-            r#"{"results":[]}"#,
-            r#"{"results":{"index":0}}"#,
-            r#"{"error":{"message":"no quota"}}"#,
-            r#"{"data":[{"embedding":[1.0]}]}"#,
-            r#"{"results":[{"index":0,"score":NaN}]}"#,
-            r#"{"results":[{"index":0,"score":1}]"#,
-            r#"[{"index":0,"score":1}] trailing"#,
-            "NaN",
-        ] {
-            assert_eq!(read(answer), Err(RerankFault::Malformed), "{answer}");
-        }
-        assert_eq!(ranking(b"[\xff]", 4), Err(RerankFault::Malformed));
-    }
-
-    #[test]
-    fn a_server_that_counts_from_one_is_not_trusted() {
-        let answer =
-            r#"[{"index":1,"score":4},{"index":2,"score":3},{"index":3,"score":2},{"index":4,"score":1}]"#;
-        assert_eq!(read(answer), Err(RerankFault::Malformed));
-    }
-
-    #[test]
-    fn nesting_and_size_are_bounded() {
-        let deep = format!(
-            r#"{{"x":{}{},"results":[{{"index":0,"score":1}}]}}"#,
-            "[".repeat(100_000),
-            "]".repeat(100_000)
-        );
-        check(&deep, "0:1");
-        assert_eq!(ranking(&vec![b' '; MAX_ANSWER_BYTES + 1], 4), Err(RerankFault::TooLarge));
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = ranking(&bytes, 4);
-        }
-
-        #[test]
-        fn near_json_is_read_without_a_panic(text in r#"([\[\]{},:"\\]|NaN|-|I|Infinity|index|score|é|[0-9]){0,60}"#) {
-            let _ = ranking(text.as_bytes(), 4);
-            if let Some(mended) = without_bare_nan(&text) {
-                prop_assert!(mended.contains("null"));
-            }
-        }
-
-        #[test]
-        fn a_ranking_is_sorted_unique_and_in_range(
-            rows in prop::collection::vec((-2i64..12, -5.0f64..5.0), 1..30),
-            documents in 1usize..10,
-        ) {
-            let answer: Vec<_> = rows.iter().map(|(index, score)| format!(r#"{{"index":{index},"score":{score}}}"#)).collect();
-            if let Ok(ranked) = ranking(format!("[{}]", answer.join(",")).as_bytes(), documents) {
-                prop_assert!(ranked.is_sorted_by(|a, b| a.score >= b.score));
-                let mut indexes: Vec<_> = ranked.iter().map(|r| r.index).collect();
-                indexes.sort_unstable();
-                indexes.dedup();
-                prop_assert_eq!(indexes.len(), ranked.len());
-                prop_assert!(indexes.iter().all(|index| *index < documents));
-            }
-        }
-
-        #[test]
-        fn the_order_of_rows_does_not_matter(order in Just((0usize..8).collect::<Vec<_>>()).prop_shuffle()) {
-            let answer: Vec<_> = order.iter().map(|index| format!(r#"{{"index":{index},"score":{index}}}"#)).collect();
-            let ranked = ranking(format!("[{}]", answer.join(",")).as_bytes(), 8).unwrap();
-            let indexes: Vec<_> = ranked.iter().map(|r| r.index).collect();
-            prop_assert_eq!(indexes, (0..8).rev().collect::<Vec<_>>());
-        }
-    }
-}
+mod tests;

@@ -29,8 +29,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::core::catalog::Catalog;
-use crate::rerank::{AddressPolicy, Reranker};
+use crate::rerank::{AddressPolicy, Reranker, Resilient};
 use crate::store::{MasterKey, ScopeRow, Store};
+use crate::telemetry;
 
 pub use assemble::{AssembleRequest, Assembled, InlineTools};
 pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
@@ -93,7 +94,7 @@ pub struct Toolrack(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn Store>,
-    reranker: Arc<dyn Reranker>,
+    reranker: Resilient,
     addresses: AddressPolicy,
     master_key: MasterKey,
     limits: Limits,
@@ -130,7 +131,7 @@ impl Toolrack {
                 catalog: Arc::default(),
             },
             store: parts.store,
-            reranker: parts.reranker,
+            reranker: Resilient::new(parts.reranker, |_, _, to| telemetry::breaker(to.name())),
             addresses: parts.addresses,
             master_key: parts.master_key,
             limits: parts.limits,

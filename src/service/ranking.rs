@@ -1,26 +1,36 @@
 //! Ranking: the endpoint of the merged config where there is one, the keyword engine otherwise and as the fallback.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use secrecy::SecretString;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context};
 use super::{Error, Toolrack, blocking};
+use crate::core::digest::Digest;
 use crate::core::lexical::{Document, Explanation, Matched, Outcome};
-use crate::core::matches::{Evidence, Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::matches::{Endorsed, Evidence, Found, by_endpoint, by_keywords, endpoint_text};
 use crate::core::named::promote;
 use crate::core::policy::{Matcher, origin_of};
 use crate::core::ranking::{CatalogIndex, Part, explain, search};
-use crate::rerank::{RerankFault, RerankRequest, check_url};
+use crate::rerank::{DialectChoice, RerankFault, RerankRequest, check_url};
+
+/// One place in so many is kept for groups that have no tool among the best.
+const GROUP_SHARE: usize = 4;
 
 /// Why a configured endpoint may not have ranked: every `reason` of a degraded search.
-pub const FALLBACK_REASONS: [&str; 11] = {
-    let [a, b, c, d, e, f, g, h, i, j] = RerankFault::REASONS;
-    [a, b, c, d, e, f, g, h, i, j, "key_unreadable"]
+pub const FALLBACK_REASONS: [&str; 17] = {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = RerankFault::REASONS;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, "key_unreadable"]
 };
+
+/// What an endpoint that takes one is told, where the config does not say it.
+const INSTRUCTION: &str = "Given a user request to an AI agent, retrieve the tools (functions) whose description says \
+                           they can carry out the request.";
 
 /// A field of a tool that holds a word.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -79,11 +89,26 @@ pub struct MatchExplanation {
     /// The keyword score: the sum of the contributions, times the bonus, and what the similarity adds, at least 0. In other modes it is
     /// evidence beside the endpoint's.
     pub score: f64,
+    /// What the endpoint said, where one ranked; the match's `score` is that in 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint_score: Option<f64>,
     /// Whether the query names the tool, which puts it before all that it does not name.
     pub named: bool,
     /// What the confidence of keyword matches comes from. What stands before a surer match is as sure as that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+}
+
+/// Queries of one search.
+#[derive(Debug)]
+pub(super) struct Asking<'a> {
+    pub caller: &'a Caller,
+    pub context: &'a Context,
+    pub queries: &'a [String],
+    /// The agent's task, which an endpoint is told beside each query.
+    pub task: Option<&'a str>,
+    /// Most matches of each.
+    pub limit: usize,
 }
 
 /// What ranked, and what was found.
@@ -97,13 +122,8 @@ pub(super) struct Ranking {
 
 impl Toolrack {
     /// Ranks the visible tools for each query, at most `limit` matches each. Never fails because of an endpoint.
-    pub(super) async fn rank(
-        &self,
-        caller: &Caller,
-        context: &Context,
-        queries: &[String],
-        limit: usize,
-    ) -> Result<Ranking, Error> {
+    pub(super) async fn rank(&self, asking: &Asking<'_>) -> Result<Ranking, Error> {
+        let &Asking { context, queries, limit, .. } = asking;
         // Nobody is asked about nothing.
         let anything = context.view().visible().next().is_some();
         let matcher = context.policy().matcher.as_ref().filter(|_| anything);
@@ -112,7 +132,7 @@ impl Toolrack {
         let words = self.keyword_outcomes(context, queries, wanted).await?;
         let mut fallback = None;
         if let Some(matcher) = matcher {
-            match self.rank_by_endpoint(caller, context, matcher, queries, &words, limit).await {
+            match self.rank_by_endpoint(asking, matcher, &words).await {
                 Ok(found) => return Ok(Ranking { found, by_endpoint: true, fallback: None }),
                 Err(reason) => {
                     tracing::warn!(
@@ -170,21 +190,24 @@ impl Toolrack {
 
     async fn rank_by_endpoint(
         &self,
-        caller: &Caller,
-        context: &Context,
+        asking: &Asking<'_>,
         matcher: &Matcher,
-        queries: &[String],
         words: &[Outcome],
-        limit: usize,
     ) -> Result<Vec<Found>, &'static str> {
+        let &Asking { caller, context, queries, task, limit } = asking;
         check_url(&matcher.endpoint, &self.0.addresses).map_err(|_| "blocked_address")?;
         let (scope, head) = context.layer(caller, matcher.layer);
         let api_key = match scope {
             Some(scope) => self.open_secret(&scope, head, &origin_of(&matcher.endpoint))?,
             None => None,
         };
+        let settings = || settings(matcher, api_key.clone());
+        if !self.0.reranker.admits(&settings()) {
+            return Err(RerankFault::CircuitOpen.reason());
+        }
+        let tenant = tenant(caller);
         let asked = queries.iter().zip(words).map(|(query, words)| {
-            let api_key = api_key.clone();
+            let settings = settings();
             async move {
                 let candidates = candidates(context, words, matcher.max_documents as usize);
                 // The groups answer a question about all tools.
@@ -192,22 +215,50 @@ impl Toolrack {
                     return Ok(by_keywords(words));
                 }
                 let request = RerankRequest {
-                    endpoint: matcher.endpoint.clone(),
-                    model: matcher.model.clone(),
-                    api_key,
-                    query: query.clone(),
+                    query: task.map_or_else(|| query.clone(), |task| format!("{query}\nTask: {task}")),
                     documents: candidates.iter().map(|id| document(context, *id)).collect(),
                     top_n: (matcher.top_n as usize).max(limit),
-                    deadline: Duration::from_millis(u64::from(matcher.timeout_ms)),
+                    ..settings
                 };
-                let ranked = self.0.reranker.rerank(request).await.map_err(|fault| fault.reason())?;
-                let ranked: Vec<(u32, f64)> =
-                    ranked.iter().filter_map(|row| Some((*candidates.get(row.index)?, row.score))).collect();
+                let ranking =
+                    self.0.reranker.rerank(tenant, request).await.map_err(|fault| fault.reason())?;
+                let ranked: Vec<Endorsed> = ranking
+                    .rows
+                    .iter()
+                    .filter_map(|row| {
+                        Some(Endorsed { id: *candidates.get(row.index)?, score: row.score, raw: row.raw })
+                    })
+                    .collect();
                 Ok(by_endpoint(&ranked, words, matcher.min_score, limit))
             }
         });
         join_all(asked).await.into_iter().collect()
     }
+}
+
+/// The request to an endpoint but for query and documents.
+fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
+    let deadline = Duration::from_millis(u64::from(matcher.timeout_ms));
+    let plain_header = matcher.auth_header.eq_ignore_ascii_case("authorization");
+    RerankRequest {
+        dialect: DialectChoice::parse(matcher.dialect.name()).unwrap_or_default(),
+        model: matcher.model.clone(),
+        omit_model: matcher.omit_model,
+        api_key,
+        // Left to the dialect where nothing else was set.
+        auth_header: (!plain_header).then(|| matcher.auth_header.clone()),
+        auth_scheme: matcher.auth_scheme.clone(),
+        extra_headers: matcher.extra_headers.clone(),
+        extra_body: matcher.extra_body.clone(),
+        instruction: Some(matcher.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned())),
+        ..RerankRequest::new(matcher.endpoint.clone(), String::new(), Vec::new(), deadline)
+    }
+}
+
+/// Whose answers are kept apart: the user in the project.
+fn tenant(caller: &Caller) -> Digest {
+    let project = caller.project.as_ref().map(ToString::to_string).unwrap_or_default();
+    Digest::of(format!("{}\n{project}", caller.user).as_bytes())
 }
 
 /// What is searched: the catalogs' indexes and the config's aliases.
@@ -283,18 +334,33 @@ fn explanation(found: Explanation) -> MatchExplanation {
         similarity: found.alike.map(|(alike, _)| rounded(alike)),
         similarity_contribution: found.alike.map(|(_, adds)| rounded(adds)),
         score: rounded(found.score),
+        endpoint_score: None,
         named: found.exact,
         evidence,
     }
 }
 
-/// The tools that are sent: all that are visible, or the best by words where there are more than `most`.
+/// The tools that are sent: all that are visible, or where there are more than `most` the best of the keyword ranking, with
+/// room for the best tool of each group, so that a paraphrase without shared words still has its chance.
 fn candidates(context: &Context, words: &Outcome, most: usize) -> Vec<u32> {
     let view = context.view();
-    let mut chosen: Vec<u32> = words.hits.iter().map(|hit| hit.candidate).take(most).collect();
-    let known: std::collections::HashSet<u32> = chosen.iter().copied().collect();
-    let room = most.saturating_sub(chosen.len());
-    chosen.extend(view.visible().map(|(id, _)| id).filter(|id| !known.contains(id)).take(room));
+    let ranked = words.hits.iter().map(|hit| hit.candidate);
+    let all: Vec<u32> = {
+        let known: HashSet<u32> = ranked.clone().collect();
+        ranked.chain(view.visible().map(|(id, _)| id).filter(|id| !known.contains(id))).collect()
+    };
+    if all.len() <= most {
+        return all;
+    }
+    let group = |id: u32| view.get(id).map(|tool| tool.group);
+    let sure = most - most / GROUP_SHARE;
+    let mut chosen: Vec<u32> = all[..sure].to_vec();
+    let mut groups: HashSet<_> = chosen.iter().map(|id| group(*id)).collect();
+    let firsts: Vec<u32> =
+        all[sure..].iter().copied().filter(|id| groups.insert(group(*id))).take(most - sure).collect();
+    let taken: HashSet<u32> = firsts.iter().copied().collect();
+    chosen.extend(firsts);
+    chosen.extend(all[sure..].iter().copied().filter(|id| !taken.contains(id)).take(most - chosen.len()));
     chosen
 }
 

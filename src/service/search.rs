@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
-use super::ranking::{MatchExplanation, Ranking};
+use super::ranking::{Asking, MatchExplanation, Ranking};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
@@ -22,6 +22,9 @@ use crate::core::tokens;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
 use crate::telemetry;
+
+/// Longest `context`, in characters.
+const MAX_TASK_CHARS: usize = 2_000;
 
 /// Groups that an answer names when nothing fits.
 const MAX_GROUPS: usize = 50;
@@ -185,7 +188,7 @@ impl Toolrack {
     /// Finds tools for one or several queries.
     pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
         let started = Instant::now();
-        check_later_features(&request)?;
+        let task = task(request.context.as_deref())?;
         let detail = Detail::parse(request.detail.as_deref())?;
         self.check_queries(&request.queries)?;
         let queries = request.queries;
@@ -193,7 +196,9 @@ impl Toolrack {
         let plan = self.plan(&context).await?;
         let mut warnings = context.warnings();
         let limit = limit(request.limit, &context, &mut warnings)?;
-        let ranking = self.rank(&request.caller, &context, &queries, limit).await?;
+        let (caller, task) = (&request.caller, task.as_deref());
+        let asking = Asking { caller, context: &context, queries: &queries, task, limit };
+        let ranking = self.rank(&asking).await?;
         let found = if request.warm.unwrap_or(true) {
             matches::warming_order(&ranking.found, |id| may_warm(context.view(), id))
         } else {
@@ -241,10 +246,12 @@ impl Toolrack {
         results: &mut [QueryResult],
     ) -> Result<(), Error> {
         for (result, found) in results.iter_mut().zip(&ranking.found) {
-            let scored = found.matches.iter().chain(&found.nearest);
-            let explained = self.explain(context, &result.query, scored.map(|scored| scored.id)).await?;
+            let scored = || found.matches.iter().chain(&found.nearest);
+            let explained = self.explain(context, &result.query, scored().map(|scored| scored.id)).await?;
             let shown = result.matches.iter_mut().chain(result.nearest.iter_mut().flatten());
-            shown.zip(explained).for_each(|(tool, explanation)| tool.explain = Some(explanation));
+            for ((tool, explanation), scored) in shown.zip(explained).zip(scored()) {
+                tool.explain = Some(MatchExplanation { endpoint_score: scored.raw, ..explanation });
+            }
         }
         Ok(())
     }
@@ -268,11 +275,14 @@ impl Toolrack {
     }
 }
 
-fn check_later_features(request: &SearchRequest) -> Result<(), Error> {
-    if request.context.is_some() {
-        return Err(Error::unsupported("/context", "`context` is not supported yet"));
+/// The agent's task, which an endpoint is told beside the query.
+fn task(context: Option<&str>) -> Result<Option<String>, Error> {
+    let Some(task) = context.map(str::trim).filter(|task| !task.is_empty()) else { return Ok(None) };
+    if task.chars().nth(MAX_TASK_CHARS).is_some() {
+        let detail = format!("a context has at most {MAX_TASK_CHARS} characters");
+        return Err(Error::invalid("/context", "too_long", detail));
     }
-    Ok(())
+    Ok(Some(task.to_owned()))
 }
 
 /// Matches per query; out of range it is clamped, with a warning.

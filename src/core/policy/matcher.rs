@@ -1,16 +1,19 @@
 //! The `matcher` key: the external endpoint that ranks tools, and what a write says about its secret. Never
 //! holds the key itself past the reading of a write; knows nothing of HTTP or of where secrets are kept.
 
+use std::fmt;
+
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::reader::Reader;
-use super::rules::{Choice, Empty, Int, Named, Number, Object, Record, Reserved, Rule, Text, of};
+use super::request::{
+    AUTH_HEADER, AuthHeader, AuthScheme, ExtraBody, ExtraBodyRule, ExtraHeaders, ExtraHeadersRule,
+    MAX_HEADER_BYTES, is_header_text,
+};
+use super::rules::{Choice, Int, Named, Number, Object, Record, Rule, Text, of};
 use super::values::{Flag, Origin};
-
-/// Longest `matcher.api_key`, in bytes: no header of a common server takes more.
-const MAX_API_KEY_BYTES: usize = 8_192;
 
 /// Longest endpoint, in characters: what servers commonly take as a URL.
 const MAX_ENDPOINT_CHARS: usize = 2_048;
@@ -21,7 +24,7 @@ inner_table! {
         kind: MatcherKind = Some(MatcherKind::Rerank), by Choice::new(), "What the endpoint does.";
         endpoint: Endpoint = None::<Endpoint>, by EndpointRule, "Address of the endpoint; required. A path that ends in a rerank route is used as it is; otherwise `/rerank` is appended behind `/v1` or `/v2`, else `/v1/rerank`.";
         dialect: Dialect = Some(Dialect::Auto), by Choice::new(),
-            "The request and answer shapes of the endpoint.";
+            "The shape of requests to the endpoint. `auto`: by its address, else by asking it.";
         model: String = None::<String>, by Text::up_to(256), "The model's name, sent as it is.";
         top_n: u32 = Some(20), by Int { min: 1, max: 200 }, "How many ranked documents are asked for.";
         max_documents: u32 = Some(200), by Int { min: 1, max: 1_000 },
@@ -33,20 +36,25 @@ inner_table! {
             "Told to endpoints that take an instruction.";
         fusion: Fusion = Some(Fusion::Auto), by Choice::new(),
             "Whether the endpoint's order is joined with the keyword order.";
-        extra_body: Empty = Some(Empty), by Empty, "More fields of the request body.";
-        extra_headers: Empty = Some(Empty), by Empty, "More headers of the request.";
-        auth_header: String = Some("Authorization".to_owned()),
-            by Reserved(Text::up_to(64), "Authorization".to_owned()),
-            "The header that carries the key.";
-        auth_scheme: String = Some("Bearer".to_owned()),
-            by Reserved(Text::up_to(64), "Bearer".to_owned()),
-            "What stands before the key in that header.";
-        omit_model: bool = Some(false), by Reserved(Flag, false), "Leaves the model out of the request body.";
+        extra_body: ExtraBody = Some(ExtraBody::default()), by ExtraBodyRule,
+            "More fields of the request body; a null takes a field out of it (in a PATCH it takes the field out \
+             of this key).";
+        extra_headers: ExtraHeaders = Some(ExtraHeaders::default()), by ExtraHeadersRule,
+            "More headers of the request. Never logged, but stored and shown like other settings: put the key \
+             into `api_key`.";
+        auth_header: String = Some(AUTH_HEADER.to_owned()), by AuthHeader,
+            "The header that carries the key. Where it is absent, a dialect may know better (pinecone: `Api-Key`).";
+        auth_scheme: String = Some("Bearer".to_owned()), by AuthScheme,
+            "What stands before the key in that header; \"\" sends the key alone. Where it is absent, a dialect \
+             may know better (elastic: `ApiKey`), and a header other than `Authorization` carries the key alone.";
+        omit_model: bool = Some(false), by Flag,
+            "Leaves the model out of the request body, for endpoints whose address names it.";
     }
 }
 
-/// The matcher in force. Belongs to one layer, and so does its secret.
-#[derive(Debug, Clone, PartialEq)]
+/// The matcher in force. Belongs to one layer, and so does its secret. `Debug` shows of the extra body and
+/// headers the names alone.
+#[derive(Clone, PartialEq)]
 pub struct Matcher {
     /// [`Origin::User`] or [`Origin::Project`]: the scope whose secret belongs to this endpoint, and no
     /// other.
@@ -66,6 +74,17 @@ pub struct Matcher {
     pub min_score: Option<f64>,
     pub instruction: Option<String>,
     pub fusion: Fusion,
+    /// At most 16 KiB of JSON and 64 levels; nulls are kept.
+    pub extra_body: Map<String, Value>,
+    /// At most 32 pairs of name and text, as written; valid, none of them framing, each name once whatever
+    /// its case.
+    pub extra_headers: Vec<(String, String)>,
+    /// A valid header name, as written; `Authorization` where nothing is.
+    pub auth_header: String,
+    /// At most 32 visible ASCII characters; `""` is the key alone. None where nothing is written: what then
+    /// stands before the key depends on the header and the dialect.
+    pub auth_scheme: Option<String>,
+    pub omit_model: bool,
 }
 
 /// What the endpoint does.
@@ -83,16 +102,53 @@ impl Named for MatcherKind {
 /// The shapes that the endpoint speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// Chosen by the endpoint's address.
+    /// Chosen by the endpoint's address, else by asking it.
     Auto,
-    /// `{model, query, documents, top_n}` -> `results[].{index, relevance_score}`.
+    /// Also Jina, vLLM, llama.cpp and most gateways.
     Cohere,
+    /// Text Embeddings Inference.
+    Tei,
+    /// DashScope's native API.
+    Dashscope,
+    /// NVIDIA NIM.
+    Nim,
+    /// Also MongoDB.
+    Voyage,
+    Mixedbread,
+    Pinecone,
+    /// Elasticsearch's inference API.
+    Elastic,
+}
+
+impl Dialect {
+    /// The name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Cohere => "cohere",
+            Self::Tei => "tei",
+            Self::Dashscope => "dashscope",
+            Self::Nim => "nim",
+            Self::Voyage => "voyage",
+            Self::Mixedbread => "mixedbread",
+            Self::Pinecone => "pinecone",
+            Self::Elastic => "elastic",
+        }
+    }
 }
 
 impl Named for Dialect {
-    const NAMES: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("cohere", Self::Cohere)];
-    const LATER: &'static [&'static str] =
-        &["tei", "dashscope", "voyage", "nim", "mixedbread", "pinecone", "elastic", "jina", "openai"];
+    const NAMES: &'static [(&'static str, Self)] = &[
+        (Self::Auto.name(), Self::Auto),
+        (Self::Cohere.name(), Self::Cohere),
+        (Self::Tei.name(), Self::Tei),
+        (Self::Dashscope.name(), Self::Dashscope),
+        (Self::Nim.name(), Self::Nim),
+        (Self::Voyage.name(), Self::Voyage),
+        (Self::Mixedbread.name(), Self::Mixedbread),
+        (Self::Pinecone.name(), Self::Pinecone),
+        (Self::Elastic.name(), Self::Elastic),
+    ];
 }
 
 /// Whether the endpoint's order is joined with the keyword order.
@@ -140,12 +196,42 @@ impl MatcherSetting {
             min_score: full.min_score,
             instruction: full.instruction,
             fusion: full.fusion?,
+            extra_body: full.extra_body?.0,
+            extra_headers: full.extra_headers?.0,
+            auth_header: full.auth_header?,
+            auth_scheme: self.auth_scheme.clone(),
+            omit_model: full.omit_model?,
         })
     }
 
-    /// The setting with its defaults, as shown.
+    /// The setting with its defaults, as shown. How the key travels is shown only where it is written: else
+    /// it may depend on the dialect, and the default of the table would be a false claim.
     pub(super) fn view(&self) -> Value {
-        Value::Object(self.filled().write())
+        let (auth_header, auth_scheme) = (self.auth_header.clone(), self.auth_scheme.clone());
+        Value::Object(Self { auth_header, auth_scheme, ..self.filled() }.write())
+    }
+}
+
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matcher")
+            .field("layer", &self.layer)
+            .field("kind", &self.kind)
+            .field("endpoint", &self.endpoint.as_str())
+            .field("dialect", &self.dialect)
+            .field("model", &self.model)
+            .field("top_n", &self.top_n)
+            .field("max_documents", &self.max_documents)
+            .field("timeout_ms", &self.timeout_ms)
+            .field("min_score", &self.min_score)
+            .field("instruction", &self.instruction)
+            .field("fusion", &self.fusion)
+            .field("extra_body", &self.extra_body.keys().collect::<Vec<_>>())
+            .field("extra_headers", &self.extra_headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("auth_header", &self.auth_header)
+            .field("auth_scheme", &self.auth_scheme)
+            .field("omit_model", &self.omit_model)
+            .finish()
     }
 }
 
@@ -265,12 +351,12 @@ pub(super) fn read_secret(document: &Value, reader: &mut Reader) -> SecretWrite 
 fn read_api_key(value: &Value, reader: &mut Reader) -> SecretWrite {
     match value {
         Value::Null => return SecretWrite::Clear,
-        Value::String(key) if is_header_value(key) => {
+        Value::String(key) if !key.is_empty() && is_header_text(key) => {
             return SecretWrite::Set(SecretString::from(key.as_str()));
         }
         Value::String(_) => {
             let detail = format!(
-                "a key is 1 to {MAX_API_KEY_BYTES} visible ASCII characters, no spaces around it; null clears"
+                "a key is 1 to {MAX_HEADER_BYTES} visible ASCII characters, no spaces around it; null clears"
             );
             reader.fault("invalid_value", detail);
         }
@@ -298,10 +384,4 @@ fn read_mask(mask: &Map<String, Value>, reader: &mut Reader) -> SecretWrite {
             SecretWrite::Keep
         }
     }
-}
-
-/// Whether the key can be sent in a header as it is.
-fn is_header_value(key: &str) -> bool {
-    let visible = key.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    (1..=MAX_API_KEY_BYTES).contains(&key.len()) && visible && key.trim() == key
 }

@@ -270,34 +270,6 @@ impl<R: Rule<Out: PartialEq>> Rule for Reserved<R> {
     }
 }
 
-/// An object that must be empty, because its keys are not supported yet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Empty;
-
-impl Rule for Empty {
-    type Out = Self;
-
-    fn read(&self, value: &Value, reader: &mut Reader) -> Option<Self> {
-        let Value::Object(entries) = value else {
-            reader.wrong_type("an object", value);
-            return None;
-        };
-        if !entries.is_empty() {
-            reader.fault("unsupported", "only {} is supported yet");
-            return None;
-        }
-        Some(Self)
-    }
-
-    fn write(&self, _: &Self) -> Value {
-        Value::Object(Map::new())
-    }
-
-    fn range(&self) -> String {
-        "{}".to_owned()
-    }
-}
-
 /// Reads a [`Record`].
 pub(super) struct Object<T>(PhantomData<T>);
 

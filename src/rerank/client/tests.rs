@@ -1,25 +1,28 @@
 //! The client against real servers on the loopback interface.
 
-use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::process::Command;
+mod addresses;
+mod batches;
+mod faults;
+mod probing;
+
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect};
-use axum::routing::{any, post};
-use futures_util::stream;
-use reqwest::dns::{Addrs, Name, Resolving};
-use serde_json::{Value, json};
+use axum::http::{HeaderMap as Headers, HeaderName, HeaderValue, StatusCode};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::*;
+use crate::rerank::dialect::DialectChoice;
+use crate::rerank::request::Ranked;
 
 const GOOD: &str = r#"{"results":[{"index":1,"relevance_score":0.9},{"index":0,"relevance_score":0.2}]}"#;
-const BEST_IS_SECOND: [Ranked; 2] = [Ranked { index: 1, score: 0.9 }, Ranked { index: 0, score: 0.2 }];
+const BEST_IS_SECOND: [Ranked; 2] =
+    [Ranked { index: 1, score: 0.9, raw: 0.9 }, Ranked { index: 0, score: 0.2, raw: 0.2 }];
 
 /// Every name has the given addresses.
 #[derive(Clone)]
@@ -47,340 +50,303 @@ fn client_with(policy: AddressPolicy, lookup: impl Resolve + 'static) -> HttpRer
     HttpReranker::with_lookup(policy, &lookup).unwrap()
 }
 
+/// A query whose dialect and path are known.
 fn ask(endpoint: &str) -> RerankRequest {
+    let mut endpoint = Url::parse(endpoint).unwrap();
+    if endpoint.path() == "/" {
+        endpoint.set_path("/v1/rerank");
+    }
+    let documents = vec!["send mail".to_owned(), "weather forecast".to_owned()];
     RerankRequest {
-        endpoint: Url::parse(endpoint).unwrap(),
-        model: None,
-        api_key: None,
-        query: "weather tomorrow".to_owned(),
-        documents: vec!["send mail".to_owned(), "weather forecast".to_owned()],
-        top_n: 2,
-        deadline: Duration::from_secs(10),
+        dialect: DialectChoice::Fixed(Dialect::Cohere),
+        ..RerankRequest::new(endpoint, "weather tomorrow".to_owned(), documents, Duration::from_secs(10))
     }
 }
 
-async fn serve(app: Router) -> String {
+/// A query of which nothing is known but the URL.
+fn ask_auto(endpoint: &str) -> RerankRequest {
+    RerankRequest { endpoint: Url::parse(endpoint).unwrap(), dialect: DialectChoice::Auto, ..ask(endpoint) }
+}
+
+async fn rerank(request: RerankRequest) -> Result<Ranking, RerankFault> {
+    client(private()).rerank(request).await
+}
+
+async fn rows(request: RerankRequest) -> Result<Vec<Ranked>, RerankFault> {
+    rerank(request).await.map(|ranking| ranking.rows)
+}
+
+/// A request as a server saw it.
+struct Seen {
+    path: String,
+    headers: Headers,
+    body: Value,
+}
+
+impl Seen {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The texts under a key, be they strings or objects.
+    fn texts(&self, key: &str) -> Vec<String> {
+        let text = |value: &Value| value.as_str().or(value["text"].as_str()).unwrap().to_owned();
+        self.body[key].as_array().unwrap().iter().map(text).collect()
+    }
+}
+
+struct Reply(u16, Vec<(&'static str, &'static str)>, String);
+
+fn reply(status: u16, body: impl Into<String>) -> Reply {
+    Reply(status, Vec::new(), body.into())
+}
+
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    fn calls(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.seen.lock().unwrap().iter().map(|seen| seen.path.clone()).collect()
+    }
+}
+
+async fn listen(app: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     format!("http://{address}")
 }
 
-/// A server that gives the answers one after the other and counts; the last one stays.
-async fn serve_in_turn(answers: Vec<(StatusCode, &'static str)>) -> (String, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let app = Router::new().route(
-        "/v1/rerank",
-        post(move || async move {
-            let turn = counter.fetch_add(1, Ordering::SeqCst);
-            answers[turn.min(answers.len() - 1)]
-        }),
-    );
-    (serve(app).await, asked)
-}
-
-async fn serve_one(status: StatusCode, answer: &'static str) -> String {
-    serve_in_turn(vec![(status, answer)]).await.0
-}
-
-/// A bare TCP server that hands each connection, with its request read, to the next of the actions.
-fn serve_raw(actions: Vec<fn(std::net::TcpStream)>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for action in actions {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = Vec::new();
-            // The body of `ask` ends with the value of `top_n`.
-            while !request.ends_with(b"\"top_n\":2}") {
-                let mut chunk = [0; 1024];
-                let read = stream.read(&mut chunk).unwrap();
-                request.extend_from_slice(&chunk[..read]);
+/// A server that answers any request by a rule that knows the request and how many came before.
+async fn serve(rule: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Server {
+    let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    let (log, rule) = (Arc::clone(&seen), Arc::new(rule));
+    let handler = move |request: Request| {
+        let (log, rule) = (Arc::clone(&log), Arc::clone(&rule));
+        async move {
+            let (head, body) = request.into_parts();
+            let body = axum::body::to_bytes(body, 10_000_000).await.unwrap();
+            let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            let seen = Seen { path: head.uri.to_string(), headers: head.headers, body };
+            let mut log = log.lock().unwrap();
+            let Reply(status, named, body) = rule(&seen, log.len());
+            log.push(seen);
+            let mut headers = Headers::new();
+            for (name, value) in named {
+                headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            action(stream);
+            (StatusCode::from_u16(status).unwrap(), headers, body)
         }
-    });
-    format!("http://{address}")
+    };
+    Server { url: listen(Router::new().fallback(handler)).await, seen }
+}
+
+/// A server that gives the answers one after the other; the last one stays.
+async fn serve_in_turn(answers: Vec<(u16, &'static str)>) -> Server {
+    serve(move |_, turn| {
+        let (status, body) = answers[turn.min(answers.len() - 1)];
+        reply(status, body)
+    })
+    .await
+}
+
+/// Rows for documents, those about weather on top.
+fn ranked_rows(documents: &[String], score_key: &str) -> Value {
+    let score = |text: &String| if text.contains("weather") { 0.9 } else { 0.1 };
+    let row = |(index, text)| json!({ "index": index, score_key: score(text) });
+    documents.iter().enumerate().map(row).collect::<Vec<_>>().into()
 }
 
 #[tokio::test]
 async fn a_good_answer_is_a_ranking() {
-    let endpoint = serve_one(StatusCode::OK, GOOD).await;
-    assert_eq!(client(private()).rerank(ask(&endpoint)).await, Ok(BEST_IS_SECOND.to_vec()));
+    let server = serve_in_turn(vec![(200, GOOD)]).await;
+    let ranking = rerank(ask(&server.url)).await.unwrap();
+    assert_eq!(
+        ranking,
+        Ranking {
+            rows: BEST_IS_SECOND.to_vec(),
+            dialect: Dialect::Cohere,
+            notes: Vec::new(),
+            learned_limit: None,
+            detected: None
+        }
+    );
 }
 
 #[tokio::test]
-async fn the_request_carries_key_model_and_texts() {
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&seen);
-    let app = Router::new().route(
-        "/api/v2/rerank",
-        post(move |request: Request| async move {
-            let (head, body) = request.into_parts();
-            let header = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-            let body = axum::body::to_bytes(body, 10_000).await.unwrap();
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            log.lock().unwrap().push((
-                head.uri.to_string(),
-                header("authorization"),
-                header("content-type"),
-                body,
-            ));
-            GOOD
-        }),
-    );
-    let endpoint = format!("{}/api/v2/?version=3", serve(app).await);
-    let client = client(private());
+async fn the_request_carries_key_model_texts_and_extras() {
+    let server = serve_in_turn(vec![(200, GOOD)]).await;
+    let endpoint = format!("{}/api/v2/?version=3", server.url);
     let request = RerankRequest {
         model: Some("rerank-v3.5".to_owned()),
         api_key: Some(" secret ".to_owned().into()),
+        extra_headers: vec![("X-Project".to_owned(), "p".to_owned())],
+        extra_body: Map::from_iter([("api_version".to_owned(), json!(2))]),
+        instruction: Some("unknown hosts may refuse it".to_owned()),
         ..ask(&endpoint)
     };
-    client.rerank(request).await.unwrap();
-    client.rerank(RerankRequest { api_key: Some(" ".to_owned().into()), ..ask(&endpoint) }).await.unwrap();
+    rerank(request).await.unwrap();
+    let request = RerankRequest {
+        model: Some("m".to_owned()),
+        omit_model: true,
+        api_key: Some(" ".to_owned().into()),
+        ..ask(&endpoint)
+    };
+    rerank(request).await.unwrap();
 
-    let seen = seen.lock().unwrap();
-    let (uri, authorization, content_type, body) = &seen[0];
-    assert_eq!(uri, "/api/v2/rerank?version=3");
-    assert_eq!(authorization.as_deref(), Some("Bearer secret"));
-    assert_eq!(content_type.as_deref(), Some("application/json"));
+    let seen = server.seen.lock().unwrap();
+    assert_eq!(seen[0].path, "/api/v2/rerank?version=3");
+    assert_eq!(seen[0].header("authorization"), Some("Bearer secret"));
+    assert_eq!(seen[0].header("content-type"), Some("application/json"));
+    assert_eq!(seen[0].header("x-project"), Some("p"));
     assert_eq!(
-        *body,
+        seen[0].body,
         json!({"model": "rerank-v3.5", "query": "weather tomorrow",
-               "documents": ["send mail", "weather forecast"], "top_n": 2})
+               "documents": ["send mail", "weather forecast"], "top_n": 2, "api_version": 2})
     );
-    assert_eq!(seen[1].1, None, "a blank key sends no header");
+    assert_eq!(seen[1].header("authorization"), None, "a blank key sends no header");
+    assert_eq!(seen[1].body.get("model"), None);
 }
 
 #[tokio::test]
 async fn blank_documents_are_not_sent_and_indexes_still_fit() {
-    let endpoint = serve_one(StatusCode::OK, GOOD).await;
+    let server = serve_in_turn(vec![(200, GOOD)]).await;
     let documents = ["", "send mail", " \n", "weather forecast"].map(str::to_owned).to_vec();
-    let ranked = client(private()).rerank(RerankRequest { documents, ..ask(&endpoint) }).await.unwrap();
+    let ranked = rows(RerankRequest { documents, ..ask(&server.url) }).await.unwrap();
     assert_eq!(ranked.iter().map(|entry| entry.index).collect::<Vec<_>>(), [3, 1]);
+    assert_eq!(server.seen.lock().unwrap()[0].texts("documents"), ["send mail", "weather forecast"]);
 
     let documents = vec![String::new()];
-    let ranked = client(private()).rerank(RerankRequest { documents, ..ask(&endpoint) }).await;
-    assert_eq!(ranked, Ok(Vec::new()));
+    assert_eq!(rows(RerankRequest { documents, ..ask(&server.url) }).await, Ok(Vec::new()));
+    let blank = RerankRequest { query: " ".to_owned(), ..ask(&server.url) };
+    assert_eq!(rows(blank).await, Err(RerankFault::Unsendable(Unsendable::BlankQuery)));
+    assert_eq!(server.calls(), 1, "nothing is asked about nothing");
 }
 
 #[tokio::test]
 async fn an_answer_is_never_longer_than_top_n() {
-    let endpoint = serve_one(StatusCode::OK, GOOD).await;
+    let server = serve_in_turn(vec![(200, GOOD)]).await;
     for top_n in [0, 1] {
-        let ranked = client(private()).rerank(RerankRequest { top_n, ..ask(&endpoint) }).await;
-        assert_eq!(ranked, Ok(BEST_IS_SECOND[..1].to_vec()));
+        assert_eq!(rows(RerankRequest { top_n, ..ask(&server.url) }).await, Ok(BEST_IS_SECOND[..1].to_vec()));
+    }
+    assert_eq!(server.seen.lock().unwrap()[0].body["top_n"], 1, "some servers refuse 0");
+}
+
+#[tokio::test]
+async fn logits_become_scores_and_stay_visible() {
+    let server =
+        serve_in_turn(vec![(200, r#"{"rankings":[{"index":1,"logit":-1.5},{"index":0,"logit":-9}]}"#)]).await;
+    let ranked = rows(ask(&server.url)).await.unwrap();
+    assert!((ranked[0].score - 0.182_425).abs() < 1e-5 && (ranked[0].raw + 1.5).abs() < f64::EPSILON);
+}
+
+#[tokio::test]
+async fn every_dialect_is_spoken() {
+    for dialect in Dialect::ALL {
+        let server = serve(move |seen, _| {
+            let rows = |key, score| ranked_rows(&seen.texts(key), score);
+            let answer = match dialect {
+                Dialect::Cohere => json!({ "results": rows("documents", "relevance_score") }),
+                Dialect::Tei => rows("texts", "score"),
+                Dialect::Dashscope => {
+                    let documents = seen.body["input"]["documents"].as_array().unwrap();
+                    let texts: Vec<String> =
+                        documents.iter().map(|text| text.as_str().unwrap().to_owned()).collect();
+                    json!({ "output": { "results": ranked_rows(&texts, "relevance_score") } })
+                }
+                Dialect::Nim => json!({ "rankings": rows("passages", "logit") }),
+                Dialect::Voyage => json!({ "data": rows("documents", "relevance_score") }),
+                Dialect::Mixedbread => json!({ "data": rows("input", "score") }),
+                Dialect::Pinecone => json!({ "data": rows("documents", "score") }),
+                Dialect::Elastic => json!({ "rerank": rows("input", "relevance_score") }),
+            };
+            reply(200, answer.to_string())
+        })
+        .await;
+        let endpoint = format!("{}/x/rerank", server.url);
+        let request = RerankRequest { dialect: DialectChoice::Fixed(dialect), ..ask(&endpoint) };
+        let ranking = rerank(request).await.unwrap();
+        assert_eq!(ranking.dialect, dialect);
+        assert_eq!(ranking.rows[0].index, 1, "{dialect:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_is_a_timeout() {
-    let app = Router::new().route("/v1/rerank", post(std::future::pending::<&'static str>));
-    let endpoint = serve(app).await;
-    let request = RerankRequest { deadline: Duration::from_millis(150), ..ask(&endpoint) };
-    assert_eq!(client(private()).rerank(request).await, Err(RerankFault::Timeout));
-}
-
-#[tokio::test]
-async fn a_body_that_never_ends_is_a_timeout() {
-    let app = Router::new().route(
-        "/v1/rerank",
-        post(|| async { Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>()) }),
-    );
-    let endpoint = serve(app).await;
-    let request = RerankRequest { deadline: Duration::from_millis(150), ..ask(&endpoint) };
-    assert_eq!(client(private()).rerank(request).await, Err(RerankFault::Timeout));
-}
-
-#[tokio::test]
-async fn passing_refusals_are_tried_a_second_time() {
-    for status in [408, 425, 429, 500, 502, 503, 504, 529] {
-        let status = StatusCode::from_u16(status).unwrap();
-        let (endpoint, asked) = serve_in_turn(vec![(status, "busy"), (StatusCode::OK, GOOD)]).await;
-        assert_eq!(client(private()).rerank(ask(&endpoint)).await, Ok(BEST_IS_SECOND.to_vec()), "{status}");
-        assert_eq!(asked.load(Ordering::SeqCst), 2, "{status}");
-    }
-}
-
-#[tokio::test]
-async fn a_third_time_is_not_tried() {
-    let (endpoint, asked) = serve_in_turn(vec![(StatusCode::INTERNAL_SERVER_ERROR, "broken")]).await;
-    assert_eq!(client(private()).rerank(ask(&endpoint)).await, Err(RerankFault::Refused { status: 500 }));
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
-}
-
-#[tokio::test]
-async fn lasting_refusals_are_not_tried_again() {
-    for (status, reason) in
-        [(400, "http_error"), (401, "unauthorized"), (403, "unauthorized"), (404, "http_error")]
-    {
-        let refusal = StatusCode::from_u16(status).unwrap();
-        let (endpoint, asked) = serve_in_turn(vec![(refusal, GOOD)]).await;
-        let fault = client(private()).rerank(ask(&endpoint)).await.unwrap_err();
-        assert_eq!(fault, RerankFault::Refused { status });
-        assert_eq!(fault.reason(), reason);
-        assert_eq!(asked.load(Ordering::SeqCst), 1);
-    }
-}
-
-#[tokio::test]
-async fn a_pause_that_the_deadline_has_no_room_for_ends_the_call() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let app = Router::new().route(
-        "/v1/rerank",
-        post(move || async move {
-            counter.fetch_add(1, Ordering::SeqCst);
-            (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "60")], "slow down")
-        }),
-    );
-    let fault = client(private()).rerank(ask(&serve(app).await)).await.unwrap_err();
-    assert_eq!(fault.reason(), "rate_limited");
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
-async fn a_connection_that_breaks_is_tried_again() {
-    let whole = |mut stream: std::net::TcpStream| {
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{GOOD}", GOOD.len()).unwrap();
-    };
-    let half = |mut stream: std::net::TcpStream| {
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{{\"results\":").unwrap();
-    };
-    for first in [drop as fn(std::net::TcpStream), half] {
-        let endpoint = serve_raw(vec![first, whole]);
-        assert_eq!(client(private()).rerank(ask(&endpoint)).await, Ok(BEST_IS_SECOND.to_vec()));
-    }
-}
-
-#[tokio::test]
-async fn nobody_listening_is_unreachable() {
-    // Bound but never listening: the port stays ours and every connection is refused.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let endpoint = format!("http://{}", socket.local_addr().unwrap());
-    assert_eq!(client(private()).rerank(ask(&endpoint)).await, Err(RerankFault::Unreachable));
-}
-
-#[tokio::test]
-async fn answers_without_a_ranking_are_malformed() {
-    for answer in ["<html><body>Sign in</body></html>", r#"{"scores":[1,2]}"#, r#"{"results":[]}"#, ""] {
-        let (endpoint, asked) = serve_in_turn(vec![(StatusCode::OK, answer)]).await;
-        assert_eq!(client(private()).rerank(ask(&endpoint)).await, Err(RerankFault::Malformed), "{answer}");
-        assert_eq!(asked.load(Ordering::SeqCst), 1, "asking again would give the same");
-    }
-}
-
-#[tokio::test]
-async fn a_huge_answer_is_given_up() {
-    let announced = || async { vec![b' '; parse::MAX_ANSWER_BYTES + 1] };
-    let endless = || async {
-        let chunk = Bytes::from_static(&[b' '; 65_536]);
-        Body::from_stream(stream::repeat(Ok::<_, std::convert::Infallible>(chunk)))
-    };
-    let endpoint = serve(
-        Router::new().route("/announced/rerank", post(announced)).route("/endless/rerank", post(endless)),
-    )
-    .await;
-    for path in ["announced", "endless"] {
-        let answer = client(private()).rerank(ask(&format!("{endpoint}/{path}/rerank"))).await;
-        assert_eq!(answer, Err(RerankFault::TooLarge), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn redirects_are_not_followed() {
-    let followed = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&followed);
-    let elsewhere = move || async move {
-        counter.fetch_add(1, Ordering::SeqCst);
-        GOOD
-    };
-    let app = Router::new()
-        .route("/v1/rerank", post(|| async { Redirect::temporary("/elsewhere").into_response() }))
-        .route("/elsewhere", any(elsewhere));
-    let fault = client(private()).rerank(ask(&serve(app).await)).await.unwrap_err();
-    assert_eq!(fault, RerankFault::Refused { status: 307 });
-    assert_eq!(fault.reason(), "redirected");
-    assert_eq!(followed.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test]
-async fn a_private_address_is_not_called() {
-    let (endpoint, asked) = serve_in_turn(vec![(StatusCode::OK, GOOD)]).await;
-    let strict = client(AddressPolicy::default());
-    assert_eq!(strict.rerank(ask(&endpoint)).await, Err(RerankFault::Forbidden));
-    let secure = endpoint.replace("http:", "https:");
-    assert_eq!(strict.rerank(ask(&secure)).await, Err(RerankFault::Forbidden));
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test]
-async fn a_name_is_called_at_the_checked_addresses() {
-    let endpoint = serve_one(StatusCode::OK, GOOD).await.replace("127.0.0.1", "rerank.test");
-    let names = Names(vec!["127.0.0.1".parse().unwrap()]);
-    let named = AddressPolicy { allow_private: false, allowed_hosts: vec!["rerank.test".to_owned()] };
-    for policy in [private(), named] {
-        assert_eq!(
-            client_with(policy, names.clone()).rerank(ask(&endpoint)).await,
-            Ok(BEST_IS_SECOND.to_vec())
-        );
-    }
-}
-
-#[tokio::test]
-async fn one_bad_address_of_a_name_refuses_it() {
-    let lookup = |addresses: &[&str]| Names(addresses.iter().map(|ip| ip.parse().unwrap()).collect());
-    let named = AddressPolicy { allow_private: false, allowed_hosts: vec!["rerank.test".to_owned()] };
-    for (policy, endpoint, addresses) in [
-        (AddressPolicy::default(), "https://rerank.test", vec!["127.0.0.1"]),
-        (AddressPolicy::default(), "https://rerank.test", vec!["8.8.8.8", "10.0.0.1"]),
-        (AddressPolicy::default(), "https://rerank.test", vec!["64:ff9b::a9fe:a9fe"]),
-        (private(), "https://rerank.test", vec!["127.0.0.1", "169.254.169.254"]),
-        (private(), "http://rerank.test", vec!["8.8.8.8"]),
-        (named, "https://rerank.test", vec!["169.254.169.254"]),
+async fn a_known_provider_is_asked_in_its_own_way_at_once() {
+    let answer = r#"{"results":[{"index":1,"score":0.9},{"index":0,"score":0.2}]}"#;
+    let key = || Some("k".to_owned().into());
+    for (typed, model, path, auth, body) in [
+        (
+            "dashscope.aliyuncs.com/compatible-mode/v1/rerank",
+            "qwen3-reranker",
+            "/compatible-api/v1/reranks",
+            ("authorization", "Bearer k"),
+            json!({"model": "qwen3-rerank", "query": "q", "documents": ["a", "b"], "top_n": 2, "instruct": "i"}),
+        ),
+        (
+            "dashscope.aliyuncs.com/compatible-mode/v1",
+            "gte-rerank-v2",
+            "/api/v1/services/rerank/text-rerank/text-rerank",
+            ("authorization", "Bearer k"),
+            json!({"model": "gte-rerank-v2", "input": {"query": "q", "documents": ["a", "b"]},
+                   "parameters": {"return_documents": false, "top_n": 2, "instruct": "i"}}),
+        ),
+        (
+            "api.cohere.com/v2",
+            "rerank-v3.5",
+            "/v2/rerank",
+            ("authorization", "Bearer k"),
+            json!({"model": "rerank-v3.5", "query": "q", "documents": ["a", "b"], "top_n": 2}),
+        ),
+        (
+            "api.voyageai.com",
+            "rerank-2.5",
+            "/v1/rerank",
+            ("authorization", "Bearer k"),
+            json!({"model": "rerank-2.5", "query": "i\nQuery: q", "documents": ["a", "b"], "top_k": 2}),
+        ),
+        (
+            "api.pinecone.io",
+            "bge-reranker-v2-m3",
+            "/rerank",
+            ("api-key", "k"),
+            json!({"model": "bge-reranker-v2-m3", "query": "q", "documents": [{"text": "a"}, {"text": "b"}],
+                   "top_n": 2, "parameters": {"truncate": "END"}}),
+        ),
+        (
+            "es.test/_inference/rerank/mine",
+            "ignored",
+            "/_inference/rerank/mine",
+            ("authorization", "ApiKey k"),
+            json!({"query": "q", "input": ["a", "b"], "top_n": 2}),
+        ),
     ] {
-        let answer = client_with(policy, lookup(&addresses)).rerank(ask(endpoint)).await;
-        assert_eq!(answer, Err(RerankFault::Forbidden), "{endpoint} at {addresses:?}");
+        let server = serve_in_turn(vec![(200, answer)]).await;
+        let port = Url::parse(&server.url).unwrap().port().unwrap();
+        let (host, rest) = typed.split_once('/').unwrap_or((typed, ""));
+        let request = RerankRequest {
+            dialect: DialectChoice::Auto,
+            endpoint: Url::parse(&format!("http://{host}:{port}/{rest}")).unwrap(),
+            model: Some(model.to_owned()),
+            api_key: key(),
+            instruction: Some("i".to_owned()),
+            query: "q".to_owned(),
+            documents: vec!["a".to_owned(), "b".to_owned()],
+            ..ask(&server.url)
+        };
+        let names = Names(vec!["127.0.0.1".parse().unwrap()]);
+        let ranking = client_with(private(), names).rerank(request).await.unwrap();
+        assert_eq!((ranking.rows[0].index, ranking.detected), (1, None), "{typed}");
+        assert_eq!(!ranking.notes.is_empty(), typed.contains("compatible-mode"), "{:?}", ranking.notes);
+        let seen = server.seen.lock().unwrap();
+        assert_eq!((seen.len(), seen[0].path.as_str()), (1, path), "{typed}");
+        assert_eq!(seen[0].header(auth.0), Some(auth.1), "{typed}");
+        assert_eq!(seen[0].body, body, "{typed}");
     }
-}
-
-#[tokio::test]
-async fn a_name_without_addresses_is_unreachable() {
-    let answer = client_with(private(), Names(Vec::new())).rerank(ask("https://rerank.test")).await;
-    assert_eq!(answer, Err(RerankFault::Unreachable));
-}
-
-#[tokio::test]
-async fn a_key_that_no_header_can_carry_is_never_sent() {
-    let (endpoint, asked) = serve_in_turn(vec![(StatusCode::OK, GOOD)]).await;
-    let request = RerankRequest { api_key: Some("a\r\nx: b".to_owned().into()), ..ask(&endpoint) };
-    assert_eq!(client(private()).rerank(request).await, Err(RerankFault::Unsendable));
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test]
-async fn a_deadline_of_any_length_is_kept() {
-    let endpoint = serve_one(StatusCode::OK, GOOD).await;
-    let request = RerankRequest { deadline: Duration::MAX, ..ask(&endpoint) };
-    assert_eq!(client(private()).rerank(request).await, Ok(BEST_IS_SECOND.to_vec()));
-}
-
-/// Runs the test of the good answer in a process of its own whose environment names a proxy.
-#[test]
-fn proxies_of_the_environment_are_ignored() {
-    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
-    proxy.set_nonblocking(true).unwrap();
-    let url = format!("http://{}", proxy.local_addr().unwrap());
-    let module = module_path!().split_once("::").unwrap().1;
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("{module}::a_good_answer_is_a_ranking")]);
-    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
-        command.env(name, &url);
-    }
-    let output = command.env_remove("NO_PROXY").env_remove("no_proxy").output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("1 passed"), "{printed}");
-    assert_eq!(proxy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }

@@ -9,6 +9,7 @@ use crate::core::selector::Selector;
 mod door;
 mod matcher;
 mod merging;
+mod request;
 mod stored;
 
 fn layer(document: &Value) -> Layer {

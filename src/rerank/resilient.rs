@@ -1,0 +1,289 @@
+//! A [`Reranker`] that is asked no more than it can take, and no more than needed.
+//!
+//! Puts the parts of `resilience` in order around another reranker and remembers what was learned about endpoints. Calls
+//! run in tasks of their own: whoever stops waiting stops nobody else, and an answer that comes late is kept.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moka::future::Cache;
+use secrecy::ExposeSecret;
+
+use super::resilience::{
+    Admission, AnswerKey, Answers, BreakerKey, Breakers, Change, Crowded, Flights, GateLimits, Gates, Missed,
+    State, Status, Ticket, Verdict,
+};
+use super::{Detected, Ranking, RerankFault, RerankRequest, Reranker};
+use crate::core::digest::Digest;
+
+/// Endpoints, with their credentials and settings, whose failures are remembered.
+const MAX_BREAKERS: usize = 4_096;
+/// Calls to one endpoint at once, and searches that may wait for their turn.
+const GATE: GateLimits = GateLimits { calls: 32, waiting: 256, endpoints: 1_024 };
+/// Different calls under way.
+const MAX_FLIGHTS: usize = 1_024;
+/// Answers that are kept: bytes in all, and how long each.
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
+const ANSWER_TTL: Duration = Duration::from_secs(600);
+/// Endpoints about which something was learned, and how long that holds.
+const MAX_LEARNED: u64 = 4_096;
+const LEARNED_TTL: Duration = Duration::from_secs(3_600);
+
+/// What was learned about an endpoint by asking it.
+#[derive(Debug, Clone, Default)]
+struct Learned {
+    detected: Option<Detected>,
+    limit: Option<usize>,
+}
+
+/// How an endpoint does, for display.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndpointStatus {
+    pub state: State,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last one.
+    pub fault: Option<RerankFault>,
+    /// Until it is asked again.
+    pub retry_in: Option<Duration>,
+}
+
+type Told = Result<Arc<Ranking>, RerankFault>;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Resilient(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    reranker: Arc<dyn Reranker>,
+    breakers: Breakers<RerankFault>,
+    gates: Gates<Digest>,
+    flights: Flights<AnswerKey, Told>,
+    answers: Answers<Arc<Ranking>>,
+    learned: Cache<Digest, Learned>,
+    /// Told of each change of a breaker.
+    changed: fn(&str, State, State),
+}
+
+/// What one request is known by.
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    breaker: BreakerKey,
+    answer: AnswerKey,
+    /// Endpoint, dialect and model: what something is learned about.
+    target: Digest,
+    endpoint: Digest,
+}
+
+impl Resilient {
+    /// `changed` is called with the host and the states before and after, once for each change of a breaker.
+    pub fn new(reranker: Arc<dyn Reranker>, changed: fn(&str, State, State)) -> Self {
+        let size = |ranking: &Arc<Ranking>| {
+            64 + ranking.rows.len() * 24 + ranking.notes.iter().map(String::len).sum::<usize>()
+        };
+        Self(Arc::new(Inner {
+            reranker,
+            breakers: Breakers::new(MAX_BREAKERS),
+            gates: Gates::new(GATE),
+            flights: Flights::new(MAX_FLIGHTS),
+            answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, size),
+            learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
+            changed,
+        }))
+    }
+
+    /// Whether it is worth while to ask the endpoint of these settings, so that a search need not build its documents for
+    /// nothing. Query and documents of `request` do not matter here, nor for [`Resilient::status`] and
+    /// [`Resilient::reset`].
+    pub fn admits(&self, request: &RerankRequest) -> bool {
+        let status = self.0.breakers.status(breaker_key(request), Instant::now());
+        status.state != State::Open || status.retry_in.is_none_or(|left| left.is_zero())
+    }
+
+    /// Ranks, from the cache where the same was asked before by the same tenant.
+    ///
+    /// # Errors
+    /// A [`RerankFault`]: of the endpoint, or that it is not asked.
+    pub async fn rerank(&self, tenant: Digest, mut request: RerankRequest) -> Told {
+        let keys = self.keys(tenant, &request);
+        let learned = self.0.learned.get(&keys.target).await.unwrap_or_default();
+        (request.detected, request.known_limit) = (learned.detected, learned.limit);
+        let deadline = tokio::time::Instant::now() + request.deadline;
+        let inner = &self.0;
+        let ticket = match inner.breakers.admit(keys.breaker, Instant::now()) {
+            Admission::Refuse => return Err(RerankFault::CircuitOpen),
+            Admission::Probe(ticket, change) => {
+                inner.tell(&request, change);
+                // On nobody's time.
+                tokio::spawn(Arc::clone(inner).call(keys, ticket, request, deadline));
+                return Err(RerankFault::CircuitOpen);
+            }
+            Admission::Go(ticket) => ticket,
+        };
+        if let Some(answer) = inner.answers.get(&keys.answer).await {
+            return Ok(answer);
+        }
+        let called = Arc::clone(inner);
+        let call = || async move {
+            // The flight before this one may have landed since.
+            match called.answers.get(&keys.answer).await {
+                Some(answer) => Ok(answer),
+                None => called.call(keys, ticket, request, deadline).await,
+            }
+        };
+        inner.flights.join(keys.answer, deadline, call).await.map_err(|missed| match missed {
+            Missed::Late => RerankFault::Timeout,
+            Missed::Full | Missed::Lost => RerankFault::Overloaded,
+        })?
+    }
+
+    /// How the endpoint of these settings does.
+    pub fn status(&self, request: &RerankRequest) -> EndpointStatus {
+        let Status { state, failures, fault, retry_in } =
+            self.0.breakers.status(breaker_key(request), Instant::now());
+        EndpointStatus { state, failures, fault, retry_in }
+    }
+
+    /// Forgets failures and answers of these settings: they were written anew, or tried with success.
+    pub async fn reset(&self, tenant: Digest, request: &RerankRequest) {
+        self.0.tell(request, self.0.breakers.reset(breaker_key(request)));
+        self.0.learned.invalidate(&target(request)).await;
+        self.0.answers.invalidate_tenant(tenant);
+    }
+
+    fn keys(&self, tenant: Digest, request: &RerankRequest) -> Keys {
+        let endpoint = request.endpoint.as_str();
+        let mut body = Vec::new();
+        request.feed(|piece| body.extend_from_slice(piece));
+        Keys {
+            breaker: breaker_key(request),
+            answer: self.0.answers.key(tenant, endpoint, credential(request), &body),
+            target: target(request),
+            endpoint: Digest::of(request.endpoint.origin().ascii_serialization().as_bytes()),
+        }
+    }
+}
+
+fn breaker_key(request: &RerankRequest) -> BreakerKey {
+    BreakerKey::new(request.endpoint.as_str(), credential(request), request.model.as_deref())
+}
+
+/// Endpoint, dialect and model.
+fn target(request: &RerankRequest) -> Digest {
+    let model = request.model.as_deref().unwrap_or_default();
+    Digest::of(format!("{}\n{}\n{model}", request.endpoint, request.dialect.name()).as_bytes())
+}
+
+/// Digest of the key and of all settings with which another scope may fail where this one does not.
+fn credential(request: &RerankRequest) -> Digest {
+    let mut text = Vec::new();
+    let mut piece = |bytes: &[u8]| {
+        text.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        text.extend_from_slice(bytes);
+    };
+    piece(request.api_key.as_ref().map_or("", |key| key.expose_secret()).as_bytes());
+    for setting in [&request.auth_header, &request.auth_scheme] {
+        piece(setting.as_deref().unwrap_or_default().as_bytes());
+    }
+    for (name, value) in &request.extra_headers {
+        piece(name.as_bytes());
+        piece(value.as_bytes());
+    }
+    piece(serde_json::Value::Object(request.extra_body.clone()).to_string().as_bytes());
+    piece(request.dialect.name().as_bytes());
+    piece(&request.deadline.as_millis().to_le_bytes());
+    Digest::of(&text)
+}
+
+impl Inner {
+    async fn call(
+        self: Arc<Self>,
+        keys: Keys,
+        ticket: Ticket,
+        request: RerankRequest,
+        deadline: tokio::time::Instant,
+    ) -> Told {
+        let host = request.endpoint.host_str().unwrap_or_default().to_owned();
+        let outcome = match self.gates.enter(keys.endpoint, deadline).await {
+            Ok(_slot) => {
+                let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+                let asked = RerankRequest { deadline: left, ..request };
+                self.reranker.rerank(asked).await.map(Arc::new)
+            }
+            Err(Crowded::Full | Crowded::Late) => Err(RerankFault::Overloaded),
+        };
+        match &outcome {
+            Ok(answer) => {
+                self.learn(keys.target, answer).await;
+                self.answers.insert(keys.answer, Arc::clone(answer)).await;
+            }
+            Err(fault) if fault.doubts_detection() => self.learned.invalidate(&keys.target).await,
+            Err(_) => {}
+        }
+        let change =
+            self.breakers.report(keys.breaker, ticket, verdict(&outcome), Instant::now(), rand::random());
+        self.told(&host, change);
+        outcome
+    }
+
+    async fn learn(&self, target: Digest, answer: &Ranking) {
+        if answer.detected.is_none() && answer.learned_limit.is_none() {
+            return;
+        }
+        let mut learned = self.learned.get(&target).await.unwrap_or_default();
+        learned.detected = answer.detected.clone().or(learned.detected);
+        learned.limit = answer.learned_limit.or(learned.limit);
+        self.learned.insert(target, learned).await;
+    }
+
+    fn tell(&self, request: &RerankRequest, change: Option<Change<RerankFault>>) {
+        self.told(request.endpoint.host_str().unwrap_or_default(), change);
+    }
+
+    /// One line for each change.
+    fn told(&self, host: &str, change: Option<Change<RerankFault>>) {
+        let Some(change) = change else { return };
+        let (from, to) = (change.from.name(), change.to.name());
+        let reason = change.fault.map_or("none", |fault| fault.reason());
+        let seconds = change.open_for.map(|time| time.as_secs());
+        match change.to {
+            State::Open => tracing::warn!(
+                host,
+                from,
+                to,
+                reason,
+                seconds,
+                "the rerank endpoint is not asked for a while"
+            ),
+            _ => tracing::info!(host, from, to, "the rerank endpoint is asked again"),
+        }
+        (self.changed)(host, change.from, change.to);
+    }
+}
+
+fn verdict(outcome: &Told) -> Verdict<RerankFault> {
+    match outcome {
+        Ok(_) => Verdict::Success,
+        // Nothing was asked.
+        Err(RerankFault::Overloaded | RerankFault::CircuitOpen) => Verdict::NoCall,
+        Err(fault) if fault.is_configuration() => Verdict::Configuration { fault: *fault },
+        // It lives, and does not like this one request.
+        Err(RerankFault::Refused { status: 400 | 413 | 422, .. }) => Verdict::Success,
+        Err(fault) => Verdict::Failure { fault: *fault, retry_after: fault.retry_after() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_refused_by_itself_opens_nothing() {
+        let refused = |status| verdict(&Err(RerankFault::Refused { status, retry_after: None }));
+        assert!(matches!(refused(422), Verdict::Success));
+        assert!(matches!(refused(503), Verdict::Failure { .. }));
+        assert!(matches!(refused(401), Verdict::Configuration { .. }));
+        assert!(matches!(verdict(&Err(RerankFault::Overloaded)), Verdict::NoCall));
+    }
+}

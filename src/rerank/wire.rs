@@ -1,0 +1,203 @@
+//! The connections: one request, one answer, at most one retry.
+//!
+//! Owns the HTTP clients, the size caps and the retry. Texts of refusals are read only where they may explain what is
+//! wanted, and are neither logged nor handed on to callers of this module's API.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use reqwest::dns::Resolve;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Response, redirect, retry};
+use url::Url;
+
+use super::fault::RerankFault;
+use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver};
+use super::parse::{self, ReadAnswer};
+use super::refusal::{self, MAX_ERROR_BYTES};
+use super::retry::{asked_pause, may_pass, pause};
+
+/// Below the idle time-outs of the usual proxies (60 s and 75 s), so that they seldom close a connection under us.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Leaves room for a second attempt where one address of a name does not answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Servers that echo the documents (vLLM, LocalAI) answer with about the size of the request, escapes make it longer.
+const ECHO_FACTOR: usize = 4;
+const MIN_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+
+/// What is left of a deadline.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    pub started: Instant,
+    pub deadline: Duration,
+}
+
+impl Budget {
+    pub(super) fn fits(self, pause: Duration) -> bool {
+        pause < self.deadline.saturating_sub(self.started.elapsed())
+    }
+}
+
+/// What is sent, ready to be sent twice.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// Documents in the body.
+    pub documents: usize,
+}
+
+/// An attempt that gave no ranking.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub fault: RerankFault,
+    /// How long to wait before a second attempt; `None` when it would fail in the same way.
+    pub retry_in: Option<Duration>,
+    /// What the server said, where that may explain the refusal.
+    pub text: String,
+}
+
+impl Failure {
+    /// A fault of the answer itself: some name a status that passes.
+    fn inside(fault: RerankFault) -> Self {
+        let passes = matches!(fault, RerankFault::Refused { status, .. } if may_pass(status));
+        Self { fault, retry_in: passes.then(pause), text: String::new() }
+    }
+
+    /// The connection failed or broke. Ranking has no side effects, so asking again is safe whatever was sent.
+    fn broken(error: &reqwest::Error) -> Self {
+        if BlockedAddress::caused(error) {
+            Self { fault: RerankFault::Forbidden, retry_in: None, text: String::new() }
+        } else {
+            Self { fault: RerankFault::Unreachable, retry_in: Some(pause()), text: String::new() }
+        }
+    }
+
+    async fn refused(response: Response) -> Self {
+        let status = response.status().as_u16();
+        let retry_after = asked_pause(response.headers(), SystemTime::now());
+        // A pause of nothing would hit a server that has just failed.
+        let retry_in = may_pass(status).then(|| retry_after.map_or_else(pause, |asked| asked.max(pause())));
+        let text = if refusal::may_explain(status) { read_some(response).await } else { String::new() };
+        Self { fault: RerankFault::Refused { status, retry_after }, retry_in, text }
+    }
+
+    /// The status of a refusal, 0 for other faults.
+    pub(super) fn status(&self) -> u16 {
+        match self.fault {
+            RerankFault::Refused { status, .. } => status,
+            _ => 0,
+        }
+    }
+}
+
+/// The HTTP clients of all calls.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub policy: Arc<AddressPolicy>,
+    https: Client,
+    /// For `http` URLs: its resolver admits only addresses that the policy covers.
+    plain: Client,
+}
+
+impl Wire {
+    pub(super) fn new(policy: AddressPolicy, lookup: &Arc<dyn Resolve>) -> Result<Self, reqwest::Error> {
+        let policy = Arc::new(policy);
+        let builder = |plain| {
+            let resolver = GuardedResolver { policy: Arc::clone(&policy), lookup: Arc::clone(lookup), plain };
+            Client::builder()
+                .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
+                .dns_resolver(resolver)
+                // A redirect or a proxy would lead past the address policy.
+                .redirect(redirect::Policy::none())
+                .no_proxy()
+                // The one retry is ours.
+                .retry(retry::never())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+        };
+        let https = builder(false).https_only(true).build()?;
+        // It never speaks TLS, so it loads no certificates.
+        let plain = builder(true).tls_certs_only([]).build()?;
+        Ok(Self { policy, https, plain })
+    }
+
+    fn client(&self, url: &Url) -> &Client {
+        if url.scheme() == "http" { &self.plain } else { &self.https }
+    }
+
+    /// Sends the call, a second time if that may help and the deadline leaves room for the pause.
+    pub(super) async fn send(&self, call: &Call, budget: Budget) -> Result<ReadAnswer, Failure> {
+        let failure = match self.attempt(call).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        match failure.retry_in {
+            Some(pause) if budget.fits(pause) => {
+                tracing::debug!(reason = failure.fault.reason(), "asking the rerank endpoint again");
+                tokio::time::sleep(pause).await;
+                self.attempt(call).await
+            }
+            _ => Err(failure),
+        }
+    }
+
+    /// Sends the call once.
+    pub(super) async fn attempt(&self, call: &Call) -> Result<ReadAnswer, Failure> {
+        let response = self
+            .client(&call.url)
+            .post(call.url.clone())
+            .headers(call.headers.clone())
+            .body(call.body.clone())
+            .send()
+            .await
+            .map_err(|error| Failure::broken(&error))?;
+        if !response.status().is_success() {
+            return Err(Failure::refused(response).await);
+        }
+        let kind =
+            response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let is_html = kind.trim_start().to_ascii_lowercase().starts_with("text/html");
+        let limit = (call.body.len().saturating_mul(ECHO_FACTOR)).clamp(MIN_ANSWER_BYTES, MAX_ANSWER_BYTES);
+        let answer = read_whole(response, limit).await?;
+        parse::read(&answer, call.documents, is_html).map_err(Failure::inside)
+    }
+
+    /// A small text from another path of the same server; `None` for whatever reason.
+    pub(super) async fn get(&self, url: Url, headers: HeaderMap) -> Option<String> {
+        let response = self.client(&url).get(url).headers(headers).send().await.ok()?;
+        if response.status().is_success() { Some(read_some(response).await) } else { None }
+    }
+}
+
+/// Reads a body of at most `limit` bytes; a longer one is given up as soon as that is known.
+async fn read_whole(mut response: Response, limit: usize) -> Result<Vec<u8>, Failure> {
+    let too_large = || Failure::inside(RerankFault::TooLarge);
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| Failure::broken(&error))? {
+        if body.len() + chunk.len() > limit {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// The beginning of a body, as far as it comes.
+async fn read_some(mut response: Response) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = MAX_ERROR_BYTES - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() == MAX_ERROR_BYTES {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
