@@ -40,6 +40,18 @@ pub struct ReadinessComponents {
     pub database: ComponentState,
     /// The server itself, which stops taking requests before it ends.
     pub server: ComponentState,
+    /// External rerank endpoints: told, but no reason not to be ready, since keywords rank without them.
+    pub rerank_endpoints: EndpointsState,
+}
+
+/// How the external endpoints do.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct EndpointsState {
+    /// `ok`, or `failing` while some endpoint is left alone; a scope's effective config tells which and why.
+    #[schema(value_type = String)]
+    pub status: &'static str,
+    /// Endpoints that are left alone, each with its key and settings.
+    pub failing: usize,
 }
 
 /// How one component does.
@@ -82,12 +94,17 @@ pub(crate) async fn readyz(
     let components = ReadinessComponents {
         database: state(database.is_ok(), "unavailable"),
         server: state(serves, "draining"),
+        rerank_endpoints: endpoints(service.failing_endpoints()),
     };
     if database.is_ok() && serves {
         (StatusCode::OK, Json(ReadinessDocument { status: "ready", components }))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, Json(ReadinessDocument { status: "not_ready", components }))
     }
+}
+
+fn endpoints(failing: usize) -> EndpointsState {
+    EndpointsState { status: if failing == 0 { "ok" } else { "failing" }, failing }
 }
 
 /// Read the metrics

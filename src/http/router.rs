@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
 use crate::http::v1::{
-    assemble, bridge, calls, catalogs, configs, describe, effective, limits, search, sessions,
+    assemble, bridge, calls, catalogs, configs, describe, effective, limits, search, sessions, setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;
@@ -57,6 +57,7 @@ fn routes() -> Routes {
         routes!(calls::call),
         routes!(bridge::bridge),
         routes!(effective::read),
+        routes!(setup::test_matcher),
         routes!(sessions::list),
         routes!(sessions::read, sessions::delete),
         routes!(sessions::reset),

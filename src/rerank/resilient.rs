@@ -4,6 +4,7 @@
 //! run in tasks of their own: whoever stops waiting stops nobody else, and an answer that comes late is kept.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use moka::future::Cache;
@@ -64,6 +65,8 @@ struct Inner {
     learned: Cache<Digest, Learned>,
     /// Told of each change of a breaker.
     changed: fn(&str, State, State),
+    /// Breakers that are not closed.
+    failing: AtomicUsize,
 }
 
 /// What one request is known by.
@@ -90,6 +93,7 @@ impl Resilient {
             answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, size),
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
             changed,
+            failing: AtomicUsize::new(0),
         }))
     }
 
@@ -138,6 +142,11 @@ impl Resilient {
         })?
     }
 
+    /// The reranker behind all this, for a test of settings: each call is made, and nothing is learned from it.
+    pub fn direct(&self) -> &dyn Reranker {
+        &*self.0.reranker
+    }
+
     /// How the endpoint of these settings does.
     pub fn status(&self, request: &RerankRequest) -> EndpointStatus {
         let Status { state, failures, fault, retry_in } =
@@ -145,10 +154,20 @@ impl Resilient {
         EndpointStatus { state, failures, fault, retry_in }
     }
 
-    /// Forgets failures and answers of these settings: they were written anew, or tried with success.
-    pub async fn reset(&self, tenant: Digest, request: &RerankRequest) {
+    /// Endpoints, with their credentials and settings, that are left alone at present.
+    pub fn failing(&self) -> usize {
+        self.0.failing.load(Ordering::Relaxed)
+    }
+
+    /// Forgets failures of these settings, because they were written anew.
+    pub async fn renew(&self, request: &RerankRequest) {
         self.0.tell(request, self.0.breakers.reset(breaker_key(request)));
         self.0.learned.invalidate(&target(request)).await;
+    }
+
+    /// Forgets failures and answers of these settings: they were written anew, or tried with success.
+    pub async fn reset(&self, tenant: Digest, request: &RerankRequest) {
+        self.renew(request).await;
         self.0.answers.invalidate_tenant(tenant);
     }
 
@@ -205,6 +224,7 @@ impl Inner {
         deadline: tokio::time::Instant,
     ) -> Told {
         let host = request.endpoint.host_str().unwrap_or_default().to_owned();
+        let asked_for = request.deadline;
         let outcome = match self.gates.enter(keys.endpoint, deadline).await {
             Ok(_slot) => {
                 let left = deadline.saturating_duration_since(tokio::time::Instant::now());
@@ -221,8 +241,13 @@ impl Inner {
             Err(fault) if fault.doubts_detection() => self.learned.invalidate(&keys.target).await,
             Err(_) => {}
         }
-        let change =
-            self.breakers.report(keys.breaker, ticket, verdict(&outcome), Instant::now(), rand::random());
+        let change = self.breakers.report(
+            keys.breaker,
+            ticket,
+            verdict(&outcome, asked_for),
+            Instant::now(),
+            rand::random(),
+        );
         self.told(&host, change);
         outcome
     }
@@ -258,11 +283,17 @@ impl Inner {
             ),
             _ => tracing::info!(host, from, to, "the rerank endpoint is asked again"),
         }
+        match (change.from, change.to) {
+            (State::Closed, _) => drop(self.failing.fetch_add(1, Ordering::Relaxed)),
+            (_, State::Closed) => drop(self.failing.fetch_sub(1, Ordering::Relaxed)),
+            _ => {}
+        }
         (self.changed)(host, change.from, change.to);
     }
 }
 
-fn verdict(outcome: &Told) -> Verdict<RerankFault> {
+/// `deadline` is what the call had: a pause that fits in it was waited for.
+fn verdict(outcome: &Told, deadline: Duration) -> Verdict<RerankFault> {
     match outcome {
         Ok(_) => Verdict::Success,
         // Nothing was asked.
@@ -270,7 +301,10 @@ fn verdict(outcome: &Told) -> Verdict<RerankFault> {
         Err(fault) if fault.is_configuration() => Verdict::Configuration { fault: *fault },
         // It lives, and does not like this one request.
         Err(RerankFault::Refused { status: 400 | 413 | 422, .. }) => Verdict::Success,
-        Err(fault) => Verdict::Failure { fault: *fault, retry_after: fault.retry_after() },
+        Err(fault) => {
+            let retry_after = fault.retry_after().filter(|pause| *pause >= deadline);
+            Verdict::Failure { fault: *fault, retry_after }
+        }
     }
 }
 
@@ -280,10 +314,11 @@ mod tests {
 
     #[test]
     fn a_request_that_is_refused_by_itself_opens_nothing() {
-        let refused = |status| verdict(&Err(RerankFault::Refused { status, retry_after: None }));
+        let second = Duration::from_secs(1);
+        let refused = |status| verdict(&Err(RerankFault::Refused { status, retry_after: None }), second);
         assert!(matches!(refused(422), Verdict::Success));
         assert!(matches!(refused(503), Verdict::Failure { .. }));
         assert!(matches!(refused(401), Verdict::Configuration { .. }));
-        assert!(matches!(verdict(&Err(RerankFault::Overloaded)), Verdict::NoCall));
+        assert!(matches!(verdict(&Err(RerankFault::Overloaded), second), Verdict::NoCall));
     }
 }

@@ -14,6 +14,7 @@ mod describe;
 mod error;
 mod heads;
 mod inline_refs;
+mod matcher_test;
 mod ranking;
 mod scopes;
 mod search;
@@ -41,6 +42,9 @@ pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
 pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
+pub use matcher_test::{
+    KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
+};
 pub use ranking::{FALLBACK_REASONS, MatchExplanation, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{
@@ -140,6 +144,11 @@ impl Toolrack {
 
     pub fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// Rerank endpoints that are left alone at present.
+    pub fn failing_endpoints(&self) -> usize {
+        self.0.reranker.failing()
     }
 
     /// Answers once the database answers.

@@ -13,9 +13,11 @@ use super::context::{Caller, Context};
 use super::{Error, Toolrack, blocking};
 use crate::core::digest::Digest;
 use crate::core::lexical::{Document, Explanation, Matched, Outcome};
-use crate::core::matches::{Endorsed, Evidence, Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::matches::{
+    Endorsed, EndpointRules, Evidence, Found, by_endpoint, by_keywords, endpoint_text,
+};
 use crate::core::named::promote;
-use crate::core::policy::{Matcher, origin_of};
+use crate::core::policy::{Fusion, Matcher, origin_of};
 use crate::core::ranking::{CatalogIndex, Part, explain, search};
 use crate::rerank::{DialectChoice, RerankFault, RerankRequest, check_url};
 
@@ -135,7 +137,7 @@ impl Toolrack {
             match self.rank_by_endpoint(asking, matcher, &words).await {
                 Ok(found) => return Ok(Ranking { found, by_endpoint: true, fallback: None }),
                 Err(reason) => {
-                    tracing::warn!(
+                    tracing::debug!(
                         reason,
                         host = matcher.endpoint.host_str(),
                         "the rerank endpoint did not answer; keywords rank"
@@ -148,7 +150,7 @@ impl Toolrack {
         Ok(Ranking { found, by_endpoint: false, fallback })
     }
 
-    async fn keyword_outcomes(
+    pub(super) async fn keyword_outcomes(
         &self,
         context: &Context,
         queries: &[String],
@@ -206,6 +208,7 @@ impl Toolrack {
             return Err(RerankFault::CircuitOpen.reason());
         }
         let tenant = tenant(caller);
+        let fuse = matcher.fusion != Fusion::Off;
         let asked = queries.iter().zip(words).map(|(query, words)| {
             let settings = settings();
             async move {
@@ -217,7 +220,8 @@ impl Toolrack {
                 let request = RerankRequest {
                     query: task.map_or_else(|| query.clone(), |task| format!("{query}\nTask: {task}")),
                     documents: candidates.iter().map(|id| document(context, *id)).collect(),
-                    top_n: (matcher.top_n as usize).max(limit),
+                    // Both orders are joined over all that was sent.
+                    top_n: if fuse { candidates.len() } else { (matcher.top_n as usize).max(limit) },
                     ..settings
                 };
                 let ranking =
@@ -229,7 +233,8 @@ impl Toolrack {
                         Some(Endorsed { id: *candidates.get(row.index)?, score: row.score, raw: row.raw })
                     })
                     .collect();
-                Ok(by_endpoint(&ranked, words, matcher.min_score, limit))
+                let rules = EndpointRules { min_score: matcher.min_score, limit, fuse };
+                Ok(by_endpoint(&ranked, words, &rules))
             }
         });
         join_all(asked).await.into_iter().collect()
@@ -237,7 +242,7 @@ impl Toolrack {
 }
 
 /// The request to an endpoint but for query and documents.
-fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
+pub(super) fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
     let deadline = Duration::from_millis(u64::from(matcher.timeout_ms));
     let plain_header = matcher.auth_header.eq_ignore_ascii_case("authorization");
     RerankRequest {
@@ -256,7 +261,7 @@ fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
 }
 
 /// Whose answers are kept apart: the user in the project.
-fn tenant(caller: &Caller) -> Digest {
+pub(super) fn tenant(caller: &Caller) -> Digest {
     let project = caller.project.as_ref().map(ToString::to_string).unwrap_or_default();
     Digest::of(format!("{}\n{project}", caller.user).as_bytes())
 }
@@ -364,7 +369,7 @@ fn candidates(context: &Context, words: &Outcome, most: usize) -> Vec<u32> {
     chosen
 }
 
-fn document(context: &Context, id: u32) -> String {
+pub(super) fn document(context: &Context, id: u32) -> String {
     let view = context.view();
     let Some(tool) = view.get(id) else { return String::new() };
     endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), context.entry.aliases.of(id))

@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::heads::{API_KEY, Head};
+use super::ranking::settings;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
-use crate::core::policy::{self, ConfigChange, ConfigDiff, SecretWrite, origin_of};
+use crate::core::policy::{self, ConfigChange, ConfigDiff, Matcher, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
-use crate::rerank::check_url;
+use crate::rerank::{EndpointStatus, State, check_url};
 use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
 
 /// From this length on, the last four characters of a secret may be shown.
@@ -44,7 +45,8 @@ pub struct ConfigWritten {
 /// Whether the merged matcher can be used.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MatcherState {
-    /// `none` (keyword ranking), `configured`, `key_unreadable` (sealed with another master key) or `blocked_address`.
+    /// `none` (keyword ranking), `configured`, `failing` (the endpoint is left alone for a while; the detail tells why),
+    /// `key_unreadable` (sealed with another master key) or `blocked_address`.
     #[schema(value_type = String)]
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,6 +124,8 @@ impl Toolrack {
                 && planned.secrets.is_empty()
                 && before.row.config_revision > 0
             {
+                // Writing the same again says that the endpoint should be tried again.
+                self.renew_matcher(scope, &before).await;
                 return Ok(written(&before, &before, planned.warnings, false));
             }
             let write = ConfigWrite {
@@ -131,7 +135,12 @@ impl Toolrack {
                 now_ms: now_ms(),
             };
             match self.write_config(scope, write).await {
-                Ok(after) => return Ok(written(&before, &after, planned.warnings, false)),
+                Ok(after) => {
+                    // What the old settings failed at is nobody's any more.
+                    self.renew_matcher(scope, &before).await;
+                    self.renew_matcher(scope, &after).await;
+                    return Ok(written(&before, &after, planned.warnings, false));
+                }
                 Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
                     return Err(revision_mismatch());
                 }
@@ -236,7 +245,36 @@ impl Toolrack {
             ConfigWrite { config: None, expected_raw_revision, secrets: Vec::new(), now_ms: now_ms() };
         match self.write_config(scope, write).await {
             Err(error) if error.kind() == Kind::Conflict => Err(revision_mismatch()),
-            other => other.map(|_| ()),
+            other => {
+                self.renew_matcher(scope, &before).await;
+                other.map(|_| ())
+            }
+        }
+    }
+
+    /// How the endpoint of a matcher does.
+    fn endpoint_state(&self, matcher: &Matcher, api_key: Option<SecretString>) -> MatcherState {
+        let EndpointStatus { state, fault, retry_in, .. } =
+            self.0.reranker.status(&settings(matcher, api_key));
+        if state == State::Closed {
+            return MatcherState { status: "configured", detail: None };
+        }
+        let fault = fault.map(|fault| format!("{fault}. ")).unwrap_or_default();
+        let again = match retry_in {
+            Some(left) => format!(
+                "{fault}It is asked again in {} s; a write to the matcher does so at once.",
+                left.as_secs()
+            ),
+            None => format!("{fault}The next search tries it again."),
+        };
+        MatcherState { status: "failing", detail: Some(again) }
+    }
+
+    /// A matcher that was written is asked anew, whatever happened before.
+    async fn renew_matcher(&self, scope: &Scope, head: &Head) {
+        let Some(matcher) = policy::merge(&head.layer, &policy::Layer::default()).matcher else { return };
+        if let Ok(api_key) = self.open_secret(scope, head, &origin_of(&matcher.endpoint)) {
+            self.0.reranker.renew(&settings(&matcher, api_key)).await;
         }
     }
 
@@ -264,7 +302,7 @@ impl Toolrack {
                     let detail = "the stored api_key was sealed with another master key; set it again";
                     MatcherState { status, detail: Some(detail.to_owned()) }
                 }
-                (Ok(()), Ok(_)) => MatcherState { status: "configured", detail: None },
+                (Ok(()), Ok(api_key)) => self.endpoint_state(setting, api_key),
             };
             if let (Some(Value::Object(shown)), Some(key)) = (
                 config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
@@ -344,7 +382,7 @@ fn revision_mismatch() -> Error {
 }
 
 /// Faults of a document: what is reserved for later is a refusal of its own.
-fn refused(errors: Vec<FieldError>) -> Error {
+pub(super) fn refused(errors: Vec<FieldError>) -> Error {
     let unsupported = errors.iter().all(|error| error.code == "unsupported");
     Error::with_errors(if unsupported { Kind::Unsupported } else { Kind::Invalid }, errors)
 }

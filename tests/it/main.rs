@@ -18,6 +18,7 @@ mod durability;
 mod examples;
 mod field_reports;
 mod isolation;
+mod matcher_test;
 mod messy;
 mod model;
 mod openapi;
@@ -26,6 +27,7 @@ mod quality;
 mod readme;
 #[cfg(feature = "data-tests")]
 mod real_data;
+mod real_model;
 mod rerank;
 mod samples;
 mod scopes;

@@ -273,8 +273,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
         (json!({"usage_prior": {"enabled": true}}), "/usage_prior"),
         (json!({"preload": {"enabled": true}}), "/preload"),
         (matcher("kind", json!("embedding")), "/matcher/kind"),
-        (matcher("fusion", json!("on")), "/matcher/fusion"),
-        (matcher("fusion", json!("off")), "/matcher/fusion"),
     ] {
         let answer = user.put_config(&config).await;
         // A preload without a matcher is a warning by its own rule; with the feature itself not there, both will do.

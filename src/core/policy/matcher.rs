@@ -22,7 +22,9 @@ inner_table! {
     /// `matcher` as one layer says it, without the secret.
     MatcherSetting {
         kind: MatcherKind = Some(MatcherKind::Rerank), by Choice::new(), "What the endpoint does.";
-        endpoint: Endpoint = None::<Endpoint>, by EndpointRule, "Address of the endpoint; required. A path that ends in a rerank route is used as it is; otherwise `/rerank` is appended behind `/v1` or `/v2`, else `/v1/rerank`.";
+        endpoint: Endpoint = None::<Endpoint>, by EndpointRule,
+            "Address of the endpoint; required. A path that ends in a rerank route is used as it is; a base is completed \
+             with the dialect's route, never doubling what is there.";
         dialect: Dialect = Some(Dialect::Auto), by Choice::new(),
             "The shape of requests to the endpoint. `auto`: by its address, else by asking it.";
         model: String = None::<String>, by Text::up_to(256), "The model's name, sent as it is.";
@@ -31,11 +33,12 @@ inner_table! {
             "How many tools are sent to be ranked; the keyword ranking picks them.";
         timeout_ms: u32 = Some(15_000), by Int { min: 100, max: 60_000 },
             "Deadline of a whole call, in milliseconds; after it the keyword ranking answers.";
-        min_score: f64 = None::<f64>, by Number::any(), "Matches that score lower are left out.";
+        min_score: f64 = None::<f64>, by Number::any(), "Matches that score lower are left out; scores are normalised to 0..1.";
         instruction: String = None::<String>, by Text::up_to(2_000),
-            "Told to endpoints that take an instruction.";
+            "Told to endpoints that take an instruction; absent, one for tools is.";
         fusion: Fusion = Some(Fusion::Auto), by Choice::new(),
-            "Whether the endpoint's order is joined with the keyword order.";
+            "Whether the endpoint's order is joined with the keyword order, so that a weak model does not drag the answer \
+             down; `off` for strong ones. `auto` is `on`.";
         extra_body: ExtraBody = Some(ExtraBody::default()), by ExtraBodyRule,
             "More fields of the request body; a null takes a field out of it (in a PATCH it takes the field out \
              of this key).";
@@ -154,12 +157,17 @@ impl Named for Dialect {
 /// Whether the endpoint's order is joined with the keyword order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fusion {
+    /// As `On`.
     Auto,
+    /// Both orders count.
+    On,
+    /// The endpoint's order alone: for strong models.
+    Off,
 }
 
 impl Named for Fusion {
-    const NAMES: &'static [(&'static str, Self)] = &[("auto", Self::Auto)];
-    const LATER: &'static [&'static str] = &["on", "off"];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
 }
 
 /// An endpoint's address: the text as it was written, to show and to store, and its parsed form.

@@ -14,6 +14,7 @@ pub mod effective;
 pub mod limits;
 pub mod search;
 pub mod sessions;
+pub mod setup;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,397 @@
+//! Trying the settings of a matcher without storing them: what the endpoint says to a control pair, how it ranks a
+//! sample beside the keyword ranking, and what an administrator can do where it does not.
+//!
+//! Asks the endpoint itself, past breaker, cache and what was learned before: a test tells how things are now. The key is
+//! in no answer and no log.
+
+mod advice;
+mod sample;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use self::advice::advice;
+use self::sample::{CONTROLS, Sample, built_in_documents, floor};
+use super::context::{Caller, Context, GrantFields};
+use super::ranking::{document, settings, tenant};
+use super::scopes::refused;
+use super::{Error, Toolrack};
+use crate::core::id::Scope;
+use crate::core::lexical::Hit;
+use crate::core::policy::{self, Matcher, SecretWrite, origin_of};
+use crate::core::warning::Warning;
+use crate::rerank::{Detected, Ranking, RerankFault, RerankRequest, Reranker, check_url};
+
+/// What is looked for where the caller does not say it.
+const SAMPLE_QUERY: &str = "Send an email to my team that tomorrow's meeting is cancelled";
+
+/// Most tools of a sample.
+const SAMPLE_TOOLS: usize = 30;
+
+/// Settings to try.
+pub struct MatcherTestRequest {
+    /// Whose tools are ranked and whose stored key may be used; without a session.
+    pub caller: Caller,
+    /// As in a config, with or without its `api_key`.
+    pub matcher: Value,
+    pub query: Option<String>,
+    /// Time for everything; each call to the endpoint has the settings' own deadline within it.
+    pub within: Duration,
+}
+
+impl fmt::Debug for MatcherTestRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The settings may hold a key.
+        f.debug_struct("MatcherTestRequest")
+            .field("caller", &self.caller)
+            .field("within", &self.within)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the endpoint did with these settings.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MatcherTestAnswer {
+    /// Whether the endpoint ranked the sample. What is odd about its ranking stands in `notes`.
+    pub ok: bool,
+    /// The shape of requests that it takes; absent where none was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub dialect: Option<&'static str>,
+    /// What is called, without its query string; where nothing answered, the `endpoint` of the settings.
+    pub url: String,
+    pub latency_ms: MatcherLatency,
+    /// What was found out, changed or odd, in words for an administrator.
+    pub notes: Vec<String>,
+    /// What was looked for in the sample.
+    pub query: String,
+    /// The sample as the endpoint ranks it, best first; empty unless `ok`.
+    pub ranking: Vec<RankedSample>,
+    /// The same tools as the words of the query rank them, best first; those that have nothing of it are absent.
+    pub keyword: Vec<KeywordSample>,
+    /// A floor for `min_score`: the middle between obvious hits and obvious misses, by control queries. Absent where they are
+    /// not clearly apart, or on scales that differ; a note tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_score_proposed: Option<f64>,
+    /// Why the endpoint did not rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<MatcherFault>,
+    /// What a write of these settings would warn of.
+    pub warnings: Vec<Warning>,
+}
+
+/// How long the calls took, in milliseconds; a call that was not made is absent.
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
+pub struct MatcherLatency {
+    /// All calls of the control pair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<u64>,
+    /// The ranking of the sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<u64>,
+}
+
+/// A tool of the sample with what the endpoint says.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct RankedSample {
+    pub name: String,
+    /// 0 to 1; what `min_score` is compared with.
+    pub score: f64,
+    /// As the endpoint said it.
+    pub raw: f64,
+}
+
+/// A tool of the sample with its keyword score.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct KeywordSample {
+    pub name: String,
+    /// Compares within this ranking alone.
+    pub score: f64,
+}
+
+/// Why an endpoint does not rank.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MatcherFault {
+    /// What a search would give as its `reason`, for example `unauthorized`.
+    #[schema(value_type = String)]
+    pub reason: &'static str,
+    /// What happened, and what to do.
+    pub detail: String,
+}
+
+impl MatcherFault {
+    fn new(reason: &'static str, what: impl fmt::Display) -> Self {
+        Self { reason, detail: format!("{what}. {}", advice(reason)) }
+    }
+}
+
+impl From<RerankFault> for MatcherFault {
+    fn from(fault: RerankFault) -> Self {
+        Self::new(fault.reason(), fault)
+    }
+}
+
+impl Toolrack {
+    /// Tries the settings of a matcher; nothing is stored. Where the endpoint ranks, its breaker is closed.
+    ///
+    /// # Errors
+    /// What a write of these settings would be refused for, with places below `/matcher`. A fault of the endpoint is an answer.
+    pub async fn test_matcher(&self, request: MatcherTestRequest) -> Result<MatcherTestAnswer, Error> {
+        let ends = Instant::now() + request.within;
+        let query = sample_query(request.query.as_deref(), self.0.limits.query_chars)?;
+        let (matcher, secret, mut warnings) = self.read_matcher(&request.matcher)?;
+        let caller = &request.caller;
+        let context = self.context(caller, &GrantFields::default()).await?;
+        let most = SAMPLE_TOOLS.min(matcher.max_documents as usize);
+        let tools = self.visible_sample(&context, &query, most).await?;
+        let is_built_in = tools.is_none();
+        let sample = tools.unwrap_or_else(|| Sample::built_in(&query, context.policy().semantic));
+
+        let mut answer = MatcherTestAnswer {
+            ok: false,
+            dialect: None,
+            url: shown_url(&matcher.endpoint),
+            latency_ms: MatcherLatency::default(),
+            notes: Vec::new(),
+            query,
+            ranking: Vec::new(),
+            keyword: sample.keyword.clone(),
+            min_score_proposed: None,
+            fault: None,
+            warnings: Vec::new(),
+        };
+        match self.key_to_try(caller, &context, &matcher, secret, &request.matcher, &mut warnings) {
+            Ok(api_key) => {
+                let trial = Trial { reranker: self.0.reranker.direct(), matcher: &matcher, api_key, ends };
+                match trial.run(&sample, &mut answer).await {
+                    Ok(()) => self.0.reranker.reset(tenant(caller), &trial.settings()).await,
+                    Err(fault) => answer.fault = Some(fault.into()),
+                }
+            }
+            Err(reason) => {
+                let what = "the stored api_key was sealed with another master key";
+                answer.fault = Some(MatcherFault::new(reason, what));
+            }
+        }
+        answer.ok = answer.fault.is_none();
+        if is_built_in {
+            let note = "there are no tools to be seen here, so a built-in sample is ranked";
+            answer.notes.push(note.to_owned());
+        }
+        if Instant::now() >= ends {
+            let within = request.within.as_millis();
+            let note = format!("a test ends after {within} ms, by the service's own limit on requests");
+            answer.notes.push(note);
+        }
+        answer.warnings = warnings;
+        tracing::info!(
+            host = matcher.endpoint.host_str(),
+            ok = answer.ok,
+            reason = answer.fault.as_ref().map_or("none", |fault| fault.reason),
+            "settings of a matcher were tried"
+        );
+        Ok(answer)
+    }
+
+    /// Reads settings as a write of a config would.
+    fn read_matcher(&self, settings: &Value) -> Result<(Matcher, SecretWrite, Vec<Warning>), Error> {
+        let parsed = policy::parse(&json!({ "matcher": settings })).map_err(refused)?;
+        let matcher = policy::merge(&parsed.layer, &policy::Layer::default()).matcher;
+        let Some(matcher) = matcher else {
+            return Err(Error::invalid("/matcher", "missing_key", "send the settings to be tried"));
+        };
+        check_url(&matcher.endpoint, &self.0.addresses)
+            .map_err(|why| Error::invalid("/matcher/endpoint", "blocked_address", why))?;
+        Ok((matcher, parsed.secrets, parsed.warnings))
+    }
+
+    /// The key that goes with the settings: the one that they hold, or the stored one of the project, else of the user, that
+    /// belongs to the endpoint's origin.
+    fn key_to_try(
+        &self,
+        caller: &Caller,
+        context: &Context,
+        matcher: &Matcher,
+        secret: SecretWrite,
+        written: &Value,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<SecretString>, &'static str> {
+        match secret {
+            SecretWrite::Set(key) => return Ok(Some(key)),
+            SecretWrite::Clear => return Ok(None),
+            SecretWrite::Keep => {}
+        }
+        let origin = origin_of(&matcher.endpoint);
+        let project = caller.project.clone().map(|id| (Scope::Project(id), &context.heads.project));
+        let user = (Scope::User(caller.user.clone()), &context.heads.user);
+        let mut elsewhere = None;
+        for (scope, head) in project.into_iter().chain([user]) {
+            if let Some(key) = self.open_secret(&scope, head, &origin)? {
+                return Ok(Some(key));
+            }
+            elsewhere = elsewhere.or(head.secret().map(|secret| secret.origin.as_str()));
+        }
+        let detail = match elsewhere {
+            Some(origin) => Some(format!("the stored api_key belongs to {origin} and is not sent elsewhere")),
+            None => written.get("api_key").map(|_| {
+                "`api_key` says that one is set, but none is stored; send the key itself".to_owned()
+            }),
+        };
+        warnings.extend(detail.map(|detail| Warning::new("secret_missing", detail).at("/matcher/api_key")));
+        Ok(None)
+    }
+
+    /// The visible tools that the keyword ranking finds best, filled up with others; none where there are no tools.
+    async fn visible_sample(
+        &self,
+        context: &Context,
+        query: &str,
+        most: usize,
+    ) -> Result<Option<Sample>, Error> {
+        let view = context.view();
+        if view.visible().next().is_none() {
+            return Ok(None);
+        }
+        let outcomes = self.keyword_outcomes(context, &[query.to_owned()], most).await?;
+        let hits = outcomes.first().map(|outcome| outcome.hits.as_slice()).unwrap_or_default();
+        let mut known = HashSet::new();
+        let ranked = hits.iter().map(|hit| hit.candidate).chain(view.visible().map(|(id, _)| id));
+        let ids: Vec<u32> = ranked.filter(|id| known.insert(*id)).take(most).collect();
+        let name_of = |id: u32| view.get(id).map_or("", |tool| tool.stored_name()).to_owned();
+        Ok(Some(Sample {
+            names: ids.iter().map(|id| name_of(*id)).collect(),
+            documents: ids.iter().map(|id| document(context, *id)).collect(),
+            keyword: hits
+                .iter()
+                .take(most)
+                .map(|hit| KeywordSample::new(name_of(hit.candidate), hit))
+                .collect(),
+        }))
+    }
+}
+
+impl KeywordSample {
+    fn new(name: String, hit: &Hit) -> Self {
+        Self { name, score: rounded(hit.score.into()) }
+    }
+}
+
+/// Settings on trial.
+struct Trial<'a> {
+    reranker: &'a dyn Reranker,
+    matcher: &'a Matcher,
+    api_key: Option<SecretString>,
+    /// When the time of the test is over.
+    ends: Instant,
+}
+
+impl Trial<'_> {
+    /// The request of these settings but for query and documents.
+    fn settings(&self) -> RerankRequest {
+        settings(self.matcher, self.api_key.clone())
+    }
+
+    fn request(&self, query: &str, documents: &[String], detected: Option<&Detected>) -> RerankRequest {
+        let settings = self.settings();
+        RerankRequest {
+            query: query.to_owned(),
+            documents: documents.to_vec(),
+            top_n: documents.len().max(1),
+            detected: detected.cloned(),
+            deadline: settings.deadline.min(self.ends.saturating_duration_since(Instant::now())),
+            ..settings
+        }
+    }
+
+    /// Asks the endpoint; the answer holds what is known by the time of a fault.
+    async fn run(&self, sample: &Sample, answer: &mut MatcherTestAnswer) -> Result<(), RerankFault> {
+        let started = Instant::now();
+        let detected = self.reranker.probe(&self.request("", &[], None)).await;
+        answer.latency_ms.probe = Some(milliseconds(started));
+        let detected = detected?;
+        answer.dialect = Some(detected.dialect.name());
+        answer.url = shown_url(&detected.url);
+        answer.notes.clone_from(&detected.notes);
+
+        let started = Instant::now();
+        let request = self.request(&answer.query, &sample.documents, Some(&detected));
+        let ranking = self.reranker.rerank(request).await;
+        answer.latency_ms.ranking = Some(milliseconds(started));
+        let ranking = ranking?;
+        // Those of the probe are among them.
+        answer.notes.clone_from(&ranking.notes);
+        let named = ranking.rows.iter().filter_map(|row| {
+            let name = sample.names.get(row.index)?.clone();
+            Some(RankedSample { name, score: rounded(row.score), raw: row.raw })
+        });
+        answer.ranking = named.collect();
+
+        match self.floor(&detected, &ranking).await {
+            Ok(floor) => answer.min_score_proposed = Some(floor),
+            Err(why) => answer.notes.push(format!("no `min_score` is proposed: {why}")),
+        }
+        Ok(())
+    }
+
+    /// The floor that the control queries give, or why there is none.
+    async fn floor(&self, detected: &Detected, sample: &Ranking) -> Result<f64, String> {
+        let documents = built_in_documents();
+        let asked = CONTROLS.iter().map(|(query, _)| {
+            let request = self.request(query, &documents, Some(detected));
+            self.reranker.rerank(request)
+        });
+        let controls = try_join_all(asked).await;
+        floor(&controls.map_err(|fault| format!("a control query failed, {fault}"))?, sample)
+    }
+}
+
+/// What to look for; blank is absent.
+fn sample_query(asked: Option<&str>, most: usize) -> Result<String, Error> {
+    let query = asked.map(str::trim).filter(|query| !query.is_empty()).unwrap_or(SAMPLE_QUERY);
+    if query.chars().nth(most).is_some() {
+        let detail = format!("a query has at most {most} characters");
+        return Err(Error::invalid("/query", "too_long", detail));
+    }
+    Ok(query.to_owned())
+}
+
+/// Without the query string, which may hold a token.
+fn shown_url(url: &url::Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.into()
+}
+
+/// Scores are told to four digits, as in matches.
+fn rounded(score: f64) -> f64 {
+    (score * 10_000.0).round() / 10_000.0
+}
+
+fn milliseconds(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_with_what_to_do() {
+        let fault = MatcherFault::from(RerankFault::Timeout);
+        assert_eq!(fault.reason, "timeout");
+        assert!(fault.detail.starts_with("the rerank endpoint did not answer in time. Raise `timeout_ms`"));
+    }
+
+    #[test]
+    fn a_query_string_is_not_shown() {
+        let url = url::Url::parse("https://h.example/v1/rerank?api-key=hush").unwrap();
+        assert_eq!(shown_url(&url), "https://h.example/v1/rerank");
+    }
+}
