@@ -11,9 +11,7 @@ use super::dialect::Dialect;
 use super::providers::{self, Instruction};
 use super::request::RerankRequest;
 use super::route::Route;
-
-/// Keys that carry the query and the documents, in any dialect.
-const TEXTS: [&str; 5] = ["query", "documents", "texts", "passages", "input"];
+use crate::core::policy::TEXT_FIELDS;
 
 /// What stays the same in all requests of a call.
 #[derive(Debug, Clone)]
@@ -125,11 +123,11 @@ fn merge(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (key, value) in extra {
         match (value, body.get_mut(key)) {
             (Value::Object(inner), Some(Value::Object(there))) => {
-                for (key, value) in inner.iter().filter(|(key, _)| !TEXTS.contains(&key.as_str())) {
+                for (key, value) in inner.iter().filter(|(key, _)| !TEXT_FIELDS.contains(&key.as_str())) {
                     set(there, key, value);
                 }
             }
-            _ if TEXTS.contains(&key.as_str()) => {}
+            _ if TEXT_FIELDS.contains(&key.as_str()) => {}
             _ => set(body, key, value),
         }
     }

@@ -1,5 +1,5 @@
 //! What the owner of a matcher adds to its requests: fields of the body, headers, and how the key travels.
-//! Knows the syntax of headers and nothing of any provider. Values may be secrets: no message and no `Debug`
+//! Knows the syntax of headers and which fields of a body are not theirs, and nothing of any provider. Values may be secrets: no message and no `Debug`
 //! repeats one.
 
 use std::fmt;
@@ -30,6 +30,10 @@ const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// Deepest `extra_body`, in objects and lists inside each other.
 const MAX_BODY_DEPTH: usize = 64;
+
+/// Fields of a rerank request that carry the query and the documents, in any dialect. Nobody else sets them: an answer
+/// could not be matched to the tools any more.
+pub const TEXT_FIELDS: [&str; 5] = ["query", "documents", "texts", "passages", "input"];
 
 /// Headers, in lower case, that no setting may send: they frame the message, speak for a proxy or for the
 /// server behind the host (RFC 9110, section 7.6.1), or carry a session.
@@ -92,6 +96,7 @@ impl Rule for ExtraBodyRule {
             reader.fault("too_long", format!("at most {MAX_BODY_BYTES} bytes of JSON"));
             return None;
         }
+        refuse_texts(fields, reader);
         Some(ExtraBody(fields.clone()))
     }
 
@@ -101,6 +106,17 @@ impl Rule for ExtraBodyRule {
 
     fn range(&self) -> String {
         format!("an object of at most {MAX_BODY_BYTES} bytes")
+    }
+}
+
+/// A fault for each field that would replace or remove a text. `input` may be an object, as DashScope's is, that adds
+/// other fields beside its texts.
+fn refuse_texts(fields: &Map<String, Value>, reader: &mut Reader) {
+    for (key, value) in fields.iter().filter(|(key, _)| TEXT_FIELDS.contains(&key.as_str())) {
+        reader.at(key, |reader| match (key.as_str(), value) {
+            ("input", Value::Object(inner)) => refuse_texts(inner, reader),
+            _ => reader.fault("invalid_value", "the query and the documents go here; leave this field out"),
+        });
     }
 }
 

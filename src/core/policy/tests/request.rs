@@ -108,6 +108,22 @@ fn an_extra_body_is_a_bounded_object() {
 }
 
 #[test]
+fn an_extra_body_leaves_the_texts_alone() {
+    for (bad, place) in [
+        (json!({"query": "x"}), "query"),
+        (json!({"a": 1, "documents": null}), "documents"),
+        (json!({"texts": []}), "texts"),
+        (json!({"passages": {"a": 1}}), "passages"),
+        (json!({"input": ["x"]}), "input"),
+        (json!({"input": {"query": "x", "user": 1}}), "input/query"),
+    ] {
+        let fault = format!("/matcher/extra_body/{place} invalid_value");
+        assert_eq!(faults_of("extra_body", &bad), [fault], "{bad}");
+    }
+    assert!(faults_of("extra_body", &json!({"input": {"user": 1}, "data": {"query": "x"}})).is_empty());
+}
+
+#[test]
 fn headers_that_cannot_be_sent_are_named_with_their_place() {
     let long = "n".repeat(65);
     for (name, value, fault) in [
