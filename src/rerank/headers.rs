@@ -6,23 +6,7 @@ use secrecy::ExposeSecret;
 use super::dialect::Dialect;
 use super::fault::{RerankFault, Unsendable};
 use super::request::RerankRequest;
-
-/// Headers that frame the message or choose another server behind the host (RFC 9110, section 7.6.1).
-const OWN: [&str; 13] = [
-    "accept-encoding",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "forwarded",
-];
+use crate::core::policy::is_framing_header;
 
 /// Pinecone refuses requests without a version.
 const PINECONE_VERSION: (&str, &str) = ("x-pinecone-api-version", "2025-01");
@@ -38,18 +22,13 @@ pub fn check_header(name: &str, value: &str) -> Result<(), String> {
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let parsed = HeaderName::try_from(name).map_err(|_| "it is not a header name".to_owned())?;
     let lower = parsed.as_str();
-    if is_own(lower) {
+    if is_framing_header(lower) {
         return Err(format!("the header `{lower}` may not be set"));
     }
     let mut value = HeaderValue::try_from(value)
         .map_err(|_| format!("the value of `{lower}` has characters that a header cannot carry"))?;
     value.set_sensitive(true);
     Ok((parsed, value))
-}
-
-/// Whether a header, in lower case, is ours or a proxy's alone.
-fn is_own(name: &str) -> bool {
-    OWN.contains(&name) || name.starts_with("proxy-") || name.starts_with("x-forwarded-")
 }
 
 /// All headers of a request in a dialect.
@@ -68,7 +47,7 @@ pub(super) fn headers(request: &RerankRequest, dialect: Dialect) -> Result<Heade
         let name = request.auth_header.as_deref().map(str::trim).filter(|name| !name.is_empty());
         let name = HeaderName::try_from(name.unwrap_or(usual))
             .ok()
-            .filter(|name| !is_own(name.as_str()))
+            .filter(|name| !is_framing_header(name.as_str()))
             .ok_or(unsendable(Unsendable::AuthHeader))?;
         let scheme = match request.auth_scheme.as_deref() {
             Some(scheme) => scheme.trim(),

@@ -36,7 +36,7 @@ pub use self::matcher::{
     Dialect, Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, SecretWrite, origin_of,
 };
 pub use self::patch::{apply_patch, merge_patch};
-pub use self::request::{ExtraBody, ExtraHeaders, TEXT_FIELDS};
+pub use self::request::{ExtraBody, ExtraHeaders, TEXT_FIELDS, is_framing_header};
 pub use self::values::{
     Exposure, Group, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle, Toolset, WarmPolicy,
 };

@@ -207,6 +207,11 @@ pub(super) fn is_header_text(text: &str) -> bool {
         && text.trim() == text
 }
 
+/// Whether a header, in lower case, is left to the program and to proxies alone: no setting may send it.
+pub fn is_framing_header(name: &str) -> bool {
+    FRAMING.contains(&name) || name.starts_with("proxy-") || name.starts_with("x-forwarded-")
+}
+
 /// Whether a setting may send a header of this name; the sentence repeats it only where it is a name.
 fn check_name(name: &str) -> Result<(), String> {
     // A token of RFC 9110, section 5.6.2.
@@ -217,7 +222,7 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     let lower = name.to_ascii_lowercase();
-    if FRAMING.contains(&lower.as_str()) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-") {
+    if is_framing_header(&lower) {
         return Err(format!(
             "the header `{lower}` may not be set: it frames the message, speaks for a proxy or carries a session"
         ));
