@@ -5,6 +5,7 @@ pub mod bridge;
 pub mod calls;
 pub mod catalog;
 pub mod digest;
+pub mod embedding;
 pub mod format;
 pub mod grant;
 mod grouping;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::parse::Row;
 use super::providers::Limits;
 use super::request::Ranked;
+use crate::core::policy::Dialect;
 
 /// A guess that errs to the high side for prose: a token for three characters, and one for each CJK character.
 pub(super) fn tokens(text: &str) -> usize {
@@ -48,12 +49,25 @@ pub(super) fn split(query: &str, documents: &[&str], limits: Limits) -> Vec<Rang
     runs
 }
 
+/// What raw scores are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    Unknown,
+    /// -1 to 1; less than nothing is nothing.
+    Cosine,
+}
+
+/// The scale of a dialect's scores.
+pub(super) fn scale(dialect: Dialect) -> Scale {
+    if dialect == Dialect::Openai { Scale::Cosine } else { Scale::Unknown }
+}
+
 /// One ranking of the answers to all requests, in the order of the documents, whose rows name documents of the whole.
 ///
-/// Scores are made comparable to a scale of 0 to 1 once: as they are when all are inside it, otherwise all through the
-/// logistic function, which keeps the order. It is decided over all rows, because a request whose logits happen to lie
+/// Scores of a scale that is not known are made comparable to 0 to 1 once: as they are when all are inside it, otherwise all through
+/// the logistic function, which keeps the order. It is decided over all rows, because a request whose logits happen to lie
 /// between 0 and 1 would mix scales otherwise.
-pub(super) fn merge(answers: Vec<Vec<Row>>, top_n: usize) -> Vec<Ranked> {
+pub(super) fn merge(answers: Vec<Vec<Row>>, top_n: usize, scale: Scale) -> Vec<Ranked> {
     let is_one = answers.len() == 1;
     let mut rows: Vec<Row> = answers.into_iter().flatten().collect();
     if !is_one {
@@ -61,7 +75,11 @@ pub(super) fn merge(answers: Vec<Vec<Row>>, top_n: usize) -> Vec<Ranked> {
         rows.sort_by(|a, b| b.raw.total_cmp(&a.raw));
     }
     let is_scaled = rows.iter().all(|row| (0.0..=1.0).contains(&row.raw));
-    let score = |raw: f64| if is_scaled { raw } else { 1.0 / (1.0 + (-raw).exp()) };
+    let score = |raw: f64| match scale {
+        Scale::Cosine => raw.max(0.0),
+        Scale::Unknown if is_scaled => raw,
+        Scale::Unknown => 1.0 / (1.0 + (-raw).exp()),
+    };
     rows.truncate(top_n);
     rows.into_iter().map(|Row { index, raw }| Ranked { index, score: score(raw), raw }).collect()
 }
@@ -102,11 +120,11 @@ mod tests {
     #[test]
     fn logits_of_any_request_turn_all_scores() {
         let row = |index, raw| Row { index, raw };
-        let ranked = merge(vec![vec![row(0, 0.5), row(1, 0.25)], vec![row(2, 3.0), row(3, -4.0)]], 10);
+        let ranked = merge(vec![vec![row(0, 0.5), row(1, 0.25)], vec![row(2, 3.0), row(3, -4.0)]], 10, Scale::Unknown);
         assert_eq!(ranked.iter().map(|row| row.index).collect::<Vec<_>>(), [2, 0, 1, 3]);
         assert!((ranked[1].score - 0.622_459).abs() < 1e-5);
         assert!((ranked[1].raw - 0.5).abs() < f64::EPSILON, "the raw score stays");
-        let ranked = merge(vec![vec![row(0, 1.0)], vec![row(1, 1.0), row(2, 0.0)]], 2);
+        let ranked = merge(vec![vec![row(0, 1.0)], vec![row(1, 1.0), row(2, 0.0)]], 2, Scale::Unknown);
         assert_eq!(ranked.iter().map(|row| (row.index, row.score)).collect::<Vec<_>>(), [(0, 1.0), (1, 1.0)]);
     }
 
@@ -136,7 +154,7 @@ mod tests {
                 scores.sort_by(|a, b| b.total_cmp(a));
                 scores.into_iter().enumerate().map(|(at, raw)| Row { index: part * 10 + at, raw }).collect()
             });
-            let ranked = merge(rows.collect(), usize::MAX);
+            let ranked = merge(rows.collect(), usize::MAX, Scale::Unknown);
             prop_assert!(ranked.iter().all(|row| (0.0..=1.0).contains(&row.score)));
             prop_assert!(ranked.is_sorted_by(|a, b| a.raw >= b.raw && a.score >= b.score));
         }

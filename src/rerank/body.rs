@@ -7,11 +7,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::dialect::Dialect;
 use super::providers::{self, Instruction};
 use super::request::RerankRequest;
 use super::route::Route;
-use crate::core::policy::TEXT_FIELDS;
+use crate::core::policy::{Dialect, TEXT_FIELDS};
 
 /// What stays the same in all requests of a call.
 #[derive(Debug, Clone)]
@@ -48,7 +47,8 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The request body as JSON, for documents that are not blank; `top_n` is at least 1, because some servers refuse 0.
+/// The request body as JSON, for documents that are not blank; `top_n` is at least 1, because some servers refuse 0. Where vectors are
+/// wanted, a query stands before the documents, and an empty one does not.
 pub(super) fn body(shape: &Shape<'_>, query: &str, documents: &[&str], top_n: usize) -> Vec<u8> {
     let dialect = shape.dialect;
     let query = query_text(shape, query);
@@ -78,6 +78,11 @@ pub(super) fn body(shape: &Shape<'_>, query: &str, documents: &[&str], top_n: us
             body.insert("passages".to_owned(), wrapped().into());
             // Its default is an error for long texts.
             body.insert("truncate".to_owned(), "END".into());
+        }
+        Dialect::Openai => {
+            let query = Some(query).filter(|query| !query.is_empty());
+            let texts = query.iter().map(AsRef::as_ref).chain(documents.iter().copied());
+            body.insert("input".to_owned(), texts.collect::<Vec<&str>>().into());
         }
         Dialect::Mixedbread | Dialect::Elastic => {
             body.insert("query".to_owned(), query.into());
@@ -113,6 +118,9 @@ fn query_text<'a>(shape: &Shape<'_>, query: &'a str) -> Cow<'a, str> {
     };
     match (shape.place, shape.instruction) {
         (Instruction::Query, Some(instruction)) => format!("{instruction}\nQuery: {clipped}").into(),
+        (Instruction::Before, Some(instruction)) if !clipped.is_empty() => {
+            format!("{instruction}{clipped}").into()
+        }
         _ => clipped.into(),
     }
 }
@@ -184,6 +192,7 @@ mod tests {
                 r#"{"model":"m","query":"q","documents":[{"text":"a"},{"text":"b"}],"top_n":2,"parameters":{"truncate":"END"}}"#,
             ),
             (Dialect::Elastic, r#"{"query":"q","input":["a","b"],"top_n":2}"#),
+            (Dialect::Openai, r#"{"model":"m","input":["Find tools.q","a","b"]}"#),
         ] {
             assert_eq!(text(dialect, Some("m"), json!({})), expected);
         }

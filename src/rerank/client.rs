@@ -11,19 +11,21 @@ use reqwest::dns::Resolve;
 use reqwest::header::HeaderMap;
 
 use super::Reranker;
-use super::batch::{merge, split};
+use super::batch::{merge, scale, split};
 use super::body::{Shape, body};
-use super::dialect::Dialect;
-use super::fault::{RerankFault, Unsendable};
+use super::fault::{Flaw, RerankFault, Unsendable};
 use super::guard::{AddressPolicy, SystemLookup, check_url};
 use super::headers::headers;
-use super::parse::{Dropped, ReadAnswer};
+use super::parse::{self, Dropped, ReadAnswer};
 use super::probe::probe;
 use super::providers::{self, Limits};
 use super::refusal;
-use super::request::{Detected, Ranking, RerankRequest};
+use super::request::{Detected, Ranking, RerankRequest, Vectors};
 use super::route::{Route, route};
-use super::wire::{Budget, Call, Wire};
+use super::vectors;
+use super::wire::{Budget, Call, Wire, max_answer};
+use crate::core::embedding::Embedding;
+use crate::core::policy::Dialect;
 
 /// Requests of one query at a time: servers queue more, and TEI refuses them.
 const PARALLEL: usize = 4;
@@ -54,43 +56,31 @@ impl HttpReranker {
         Ok(route(&request.endpoint, request.dialect, request.model.as_deref()))
     }
 
-    async fn call(&self, request: &RerankRequest, budget: Budget) -> Result<Ranking, RerankFault> {
+    async fn rank(&self, request: &RerankRequest, budget: Budget) -> Result<Ranking, RerankFault> {
+        let (positions, documents) = texts(request);
         let route = self.route(request)?;
-        let (positions, documents): (Vec<usize>, Vec<&str>) = request
-            .documents
-            .iter()
-            .map(String::as_str)
-            .enumerate()
-            .filter(|(_, document)| !document.trim().is_empty())
-            .unzip();
         if documents.is_empty() {
             let dialect = route.dialect.unwrap_or(Dialect::Cohere);
-            return Ok(Ranking {
-                rows: Vec::new(),
-                dialect,
-                notes: route.notes,
-                learned_limit: None,
-                detected: None,
-            });
+            let (rows, notes) = (Vec::new(), route.notes);
+            return Ok(Ranking { rows, dialect, notes, learned_limit: None, detected: None });
         }
         if request.query.trim().is_empty() {
             return Err(RerankFault::Unsendable(Unsendable::BlankQuery));
         }
-        let (way, is_new) = match known(request, &route) {
-            Some(way) => (way, false),
-            None => (probe(&self.wire, request, &route, budget).await?, true),
-        };
+        let (way, is_new) = self.way(request, &route, budget).await?;
         let batches = Batches::new(&self.wire, request, &route, &way, &documents, budget)?;
-        let mut learned_limit = None;
-        let answers = match batches.send(batches.limits).await {
-            Err((_, Some(limit))) => {
-                tracing::debug!(limit, "the rerank endpoint told its limit on documents");
-                learned_limit = Some(limit);
-                batches.send(Limits { documents: limit, ..batches.limits }).await
-            }
-            first => first,
-        };
-        let answers = answers.map_err(|(fault, _)| fault)?;
+        let (answers, learned_limit) = batches.send_all(parse::ranking).await?;
+        let mut answers: Vec<ReadAnswer> = answers
+            .into_iter()
+            .map(|(start, mut answer)| {
+                for row in &mut answer.rows {
+                    row.index += start;
+                }
+                // Some servers ignore `top_n`.
+                answer.rows.truncate(request.top_n.max(1));
+                answer
+            })
+            .collect();
         let mut notes = way.notes.clone();
         notes.extend(learned_limit.map(|limit| format!("the endpoint takes {limit} documents in a request")));
         notes.extend(dropped_note(&answers));
@@ -100,11 +90,46 @@ impl HttpReranker {
                     .to_owned(),
             );
         }
-        let mut rows = merge(answers.into_iter().map(|answer| answer.rows).collect(), request.top_n.max(1));
+        let rows = answers.drain(..).map(|answer| answer.rows).collect();
+        let mut rows = merge(rows, request.top_n.max(1), scale(way.dialect));
         for row in &mut rows {
             row.index = positions[row.index];
         }
         Ok(Ranking { rows, dialect: way.dialect, notes, learned_limit, detected: is_new.then_some(way) })
+    }
+
+    async fn vectors(&self, request: &RerankRequest, budget: Budget) -> Result<Vectors, RerankFault> {
+        let (positions, documents) = texts(request);
+        let route = self.route(request)?;
+        let mut rows = vec![None; request.documents.len()];
+        if documents.is_empty() {
+            return Ok(Vectors { rows, learned_limit: None, detected: None });
+        }
+        let (way, is_new) = self.way(request, &route, budget).await?;
+        let batches = Batches::new(&self.wire, request, &route, &way, &documents, budget)?;
+        let (answers, learned_limit) = batches.send_all(vectors::all).await?;
+        let read: Vec<Embedding> = answers.into_iter().flat_map(|(_, vectors)| vectors).collect();
+        let width = read.first().map(Embedding::width);
+        if read.iter().any(|vector| Some(vector.width()) != width) {
+            return Err(RerankFault::Malformed(Flaw::Vectors));
+        }
+        for (position, vector) in positions.into_iter().zip(read) {
+            rows[position] = Some(vector);
+        }
+        Ok(Vectors { rows, learned_limit, detected: is_new.then_some(way) })
+    }
+
+    /// How to ask, and whether that was found out just now.
+    async fn way(
+        &self,
+        request: &RerankRequest,
+        route: &Route,
+        budget: Budget,
+    ) -> Result<(Detected, bool), RerankFault> {
+        match known(request, route) {
+            Some(way) => Ok((way, false)),
+            None => Ok((probe(&self.wire, request, route, budget).await?, true)),
+        }
     }
 
     async fn within<T>(
@@ -124,7 +149,13 @@ impl HttpReranker {
 impl Reranker for HttpReranker {
     async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
         let budget = Budget { started: Instant::now(), deadline: request.deadline };
-        Self::within(&request, budget, self.call(&request, budget)).await
+        Self::within(&request, budget, self.rank(&request, budget)).await
+    }
+
+    async fn embed(&self, request: RerankRequest) -> Result<Vectors, RerankFault> {
+        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        let request = RerankRequest { query: String::new(), ..request };
+        Self::within(&request, budget, self.vectors(&request, budget)).await
     }
 
     async fn probe(&self, request: &RerankRequest) -> Result<Detected, RerankFault> {
@@ -167,6 +198,18 @@ fn dropped_note(answers: &[ReadAnswer]) -> Option<String> {
     })
 }
 
+/// Reads a 2xx answer to a request in a dialect with so many documents; the flag says that its content type is that of a web page.
+type Reader<T> = fn(&[u8], Dialect, usize, bool) -> Result<T, RerankFault>;
+
+/// A fault, with the limit on documents that it told.
+type Failed = (RerankFault, Option<usize>);
+
+/// The documents that are sent, with their places: blank ones would cost the whole request.
+fn texts(request: &RerankRequest) -> (Vec<usize>, Vec<&str>) {
+    let texts = request.documents.iter().map(String::as_str).enumerate();
+    texts.filter(|(_, document)| !document.trim().is_empty()).unzip()
+}
+
 /// The requests of one query.
 struct Batches<'a> {
     wire: &'a Wire,
@@ -190,6 +233,9 @@ impl<'a> Batches<'a> {
         budget: Budget,
     ) -> Result<Self, RerankFault> {
         let mut limits = providers::limits(route.provider, way.dialect, route.model.as_deref());
+        if way.dialect == Dialect::Openai {
+            limits.documents = vectors::texts(&way.url);
+        }
         limits.documents =
             way.limit.unwrap_or(limits.documents).min(request.known_limit.unwrap_or(usize::MAX));
         let shape = Shape::new(request, route, way.dialect, way.sends_top);
@@ -198,40 +244,50 @@ impl<'a> Batches<'a> {
         Ok(Self { wire, way, shape, headers, query, documents, top_n, limits, budget })
     }
 
-    /// Sends all documents; the rows of the answers name documents of the whole.
+    /// Sends all documents, once more in smaller requests where the endpoint tells a limit. The answers with the place of their
+    /// first document, in the order of the documents, and the limit that was told.
     ///
     /// # Errors
-    /// The first fault of any request, since rows that are missing would look like bad ones; with the limit on
-    /// documents that it told, if it did.
-    async fn send(&self, limits: Limits) -> Result<Vec<ReadAnswer>, (RerankFault, Option<usize>)> {
+    /// The first fault of any request, since rows that are missing would look like bad ones.
+    async fn send_all<T>(&self, read: Reader<T>) -> Result<(Vec<(usize, T)>, Option<usize>), RerankFault> {
+        let (answers, learned) = match self.send(self.limits, read).await {
+            Err((_, Some(limit))) => {
+                tracing::debug!(limit, "the endpoint told its limit on documents");
+                (self.send(Limits { documents: limit, ..self.limits }, read).await, Some(limit))
+            }
+            first => (first, None),
+        };
+        Ok((answers.map_err(|(fault, _)| fault)?, learned))
+    }
+
+    /// # Errors
+    /// With the limit on documents that the fault told, if it did.
+    async fn send<T>(&self, limits: Limits, read: Reader<T>) -> Result<Vec<(usize, T)>, Failed> {
+        // Where vectors are wanted, the query is a text as well.
+        let query = usize::from(self.way.dialect == Dialect::Openai && !self.query.is_empty());
+        let limits = Limits { documents: limits.documents.saturating_sub(query).max(1), ..limits };
         let runs = split(self.query, self.documents, limits);
         let requests = runs.into_iter().map(|run| async move {
             let documents = &self.documents[run.clone()];
             let top_n = self.top_n.clamp(1, documents.len());
+            let body = body(&self.shape, self.query, documents, top_n);
             let call = Call {
                 url: self.way.url.clone(),
                 headers: self.headers.clone(),
-                body: body(&self.shape, self.query, documents, top_n).into(),
-                documents: documents.len(),
+                max_answer: max_answer(self.way.dialect, &body),
+                body: body.into(),
             };
-            match self.wire.send(&call, self.budget).await {
-                Ok(mut answer) => {
-                    for row in &mut answer.rows {
-                        row.index += run.start;
-                    }
-                    // Some servers ignore `top_n`.
-                    answer.rows.truncate(self.top_n.max(1));
-                    Ok((run.start, answer))
-                }
-                Err(failure) => {
-                    Err((failure.fault, refusal::limit(failure.status(), &failure.text, documents.len())))
-                }
-            }
+            let read = |answer: &[u8], is_html: bool| read(answer, self.way.dialect, documents.len(), is_html);
+            self.wire.send(&call, self.budget, read).await.map(|answer| (run.start, answer)).map_err(|failure| {
+                let limit = refusal::limit(failure.status(), &failure.text, documents.len() + query);
+                (failure.fault, limit)
+            })
         });
         // In any order, so that a fault need not wait for the requests before it.
-        let mut answers: Vec<_> = stream::iter(requests).buffer_unordered(PARALLEL).try_collect().await?;
+        let mut answers: Vec<(usize, T)> =
+            stream::iter(requests).buffer_unordered(PARALLEL).try_collect().await?;
         answers.sort_unstable_by_key(|(start, _)| *start);
-        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+        Ok(answers)
     }
 }
 

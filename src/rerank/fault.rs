@@ -66,6 +66,8 @@ pub enum Flaw {
     CountsFromOne,
     #[error("the list of scores is not as long as the list of documents")]
     WrongLength,
+    #[error("it does not hold a vector of numbers for each text, all of one length")]
+    Vectors,
 }
 
 /// What keeps a request from being sent.

@@ -3,22 +3,17 @@
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 
-use super::dialect::Dialect;
 use super::fault::{RerankFault, Unsendable};
 use super::request::RerankRequest;
-use crate::core::policy::is_framing_header;
+use crate::core::policy::{Dialect, is_framing_header};
 
 /// Pinecone refuses requests without a version.
 const PINECONE_VERSION: (&str, &str) = ("x-pinecone-api-version", "2025-01");
 
-/// Whether a header may stand in `extra_headers`; for the moment when the setting is written, and before each call.
+/// A header that a user adds.
 ///
 /// # Errors
 /// One sentence that never repeats the value.
-pub fn check_header(name: &str, value: &str) -> Result<(), String> {
-    header(name, value).map(|_| ())
-}
-
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let parsed = HeaderName::try_from(name).map_err(|_| "it is not a header name".to_owned())?;
     let lower = parsed.as_str();
@@ -122,12 +117,12 @@ mod tests {
         assert_eq!(fault(&ask("k", None, Some("a\nb"))), RerankFault::Unsendable(Unsendable::AuthHeader));
         for (name, value) in [("host", "h"), ("Transfer-Encoding", "chunked"), ("x", "a\r\nb"), ("x y", "a")]
         {
-            assert!(check_header(name, value).is_err(), "{name}");
+            assert!(header(name, value).is_err(), "{name}");
             let extra_headers = vec![(name.to_owned(), value.to_owned())];
             let request = RerankRequest { extra_headers, ..ask("k", None, None) };
             assert_eq!(fault(&request), RerankFault::Unsendable(Unsendable::ExtraHeader));
         }
-        assert!(!check_header("x", "hush\n").unwrap_err().contains("hush"));
+        assert!(!header("x", "hush\n").unwrap_err().contains("hush"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! `dialect` names the request shapes, `providers` is the table of what is known about hosts, `route` makes URLs,
 //! `headers` and `body` make requests, `wire` sends one, `parse` reads its answer, `refusal` its error, `batch` cuts and
-//! merges, `probe` finds out what the table does not know, and `client` puts them in order. `resilience` and `resilient`
+//! merges, `vectors` knows endpoints that make vectors, `probe` finds out what the table does not know, and `client` puts them in order. `resilience` and `resilient`
 //! stand before all that: breaker, cache, shared calls, a limit on calls at once.
 
 mod batch;
@@ -25,6 +25,7 @@ pub mod resilience;
 mod resilient;
 mod retry;
 mod route;
+mod vectors;
 mod wire;
 
 use std::fmt;
@@ -32,11 +33,9 @@ use std::fmt;
 use async_trait::async_trait;
 
 pub use client::HttpReranker;
-pub use dialect::{Dialect, DialectChoice};
 pub use fault::{Flaw, RerankFault, Unsendable};
 pub use guard::{AddressPolicy, check_url};
-pub use headers::check_header;
-pub use request::{Detected, Ranked, Ranking, RerankRequest};
+pub use request::{Detected, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{EndpointStatus, Resilient};
 
@@ -48,6 +47,12 @@ pub trait Reranker: Send + Sync + fmt::Debug {
     /// # Errors
     /// A [`RerankFault`]; the caller falls back to keyword ranking and tells [`RerankFault::reason`].
     async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault>;
+
+    /// Makes the vectors of the documents of one request, whose query is left out.
+    ///
+    /// # Errors
+    /// A [`RerankFault`].
+    async fn embed(&self, request: RerankRequest) -> Result<Vectors, RerankFault>;
 
     /// Finds out how the endpoint of a request wants to be asked, with at most three calls of a control pair; the
     /// documents of the request are not sent. [`Reranker::rerank`] does the same where it has to.
@@ -64,6 +69,10 @@ pub struct NoReranker;
 #[async_trait]
 impl Reranker for NoReranker {
     async fn rerank(&self, _request: RerankRequest) -> Result<Ranking, RerankFault> {
+        Err(RerankFault::Unreachable)
+    }
+
+    async fn embed(&self, _request: RerankRequest) -> Result<Vectors, RerankFault> {
         Err(RerankFault::Unreachable)
     }
 

@@ -10,6 +10,8 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::fault::{Flaw, RerankFault};
+use super::vectors;
+use crate::core::policy::Dialect;
 
 /// A document with what the endpoint said about it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -223,6 +225,22 @@ impl RawRow<'_> {
     }
 }
 
+/// The ranking in a 2xx answer of a dialect, be it told or to be made of vectors.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn ranking(
+    answer: &[u8],
+    dialect: Dialect,
+    documents: usize,
+    is_html: bool,
+) -> Result<ReadAnswer, RerankFault> {
+    match dialect {
+        Dialect::Openai => vectors::rank(answer, documents, is_html),
+        _ => read(answer, documents, is_html),
+    }
+}
+
 /// The ranking in a 2xx answer for this many documents; `is_html` is what its content type says.
 ///
 /// Of two rows for one document the first stays. Sorted answers keep their order: where scores saturate, the provider's
@@ -231,11 +249,8 @@ impl RawRow<'_> {
 /// # Errors
 /// `WebPage`, `Malformed`, `Reported`, or `Refused` with the status that stands inside.
 pub(super) fn read(answer: &[u8], documents: usize, is_html: bool) -> Result<ReadAnswer, RerankFault> {
+    let text = text_of(answer, is_html)?;
     let not_json = if is_html { RerankFault::WebPage } else { RerankFault::Malformed(Flaw::NotJson) };
-    let text = std::str::from_utf8(answer).map_err(|_| not_json)?.trim_start_matches('\u{feff}').trim();
-    if text.starts_with('<') {
-        return Err(RerankFault::WebPage);
-    }
     let found = match read_json(text, documents) {
         None => without_bare_nan(text).and_then(|mended| read_json(&mended, documents)),
         found => found,
@@ -245,6 +260,20 @@ pub(super) fn read(answer: &[u8], documents: usize, is_html: bool) -> Result<Rea
         answer.rows.sort_by(|a, b| b.raw.total_cmp(&a.raw).then(a.index.cmp(&b.index)));
     }
     Ok(answer)
+}
+
+/// The text of an answer that is no web page.
+pub(super) fn text_of(answer: &[u8], is_html: bool) -> Result<&str, RerankFault> {
+    let not_text = if is_html { RerankFault::WebPage } else { RerankFault::Malformed(Flaw::NotJson) };
+    let text = std::str::from_utf8(answer).map_err(|_| not_text)?.trim_start_matches('\u{feff}').trim();
+    if text.starts_with('<') { Err(RerankFault::WebPage) } else { Ok(text) }
+}
+
+/// The error that a 2xx answer reports, which holds or does not hold what was asked for.
+pub(super) fn error_inside(text: &str, has_list: bool) -> Option<RerankFault> {
+    let envelope: Envelope<'_> =
+        Some(text).filter(|text| text.starts_with('{')).and_then(|text| serde_json::from_str(text).ok())?;
+    envelope.error(has_list)
 }
 
 /// `None` when the text is not JSON.

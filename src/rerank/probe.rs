@@ -8,14 +8,14 @@ use serde_json::Value;
 use url::Url;
 
 use super::body::{Shape, body};
-use super::dialect::Dialect;
 use super::fault::{Flaw, RerankFault};
 use super::headers::headers;
-use super::parse::ReadAnswer;
+use super::parse::{self, ReadAnswer};
 use super::refusal::{Wanted, wanted};
 use super::request::{Detected, RerankRequest};
 use super::route::{Route, is_route};
-use super::wire::{Budget, Call, Failure, Wire};
+use super::wire::{Budget, Call, Failure, Wire, max_answer};
+use crate::core::policy::Dialect;
 
 /// Requests that a probe may send, the one for TEI's `/info` included.
 const MAX_CALLS: usize = 3;
@@ -24,6 +24,7 @@ const QUERY: &str = "weather forecast";
 /// The miss comes first, so that a server that returns its input order is told from one that ranks.
 const MISS: &str = "Send an email message to a contact";
 const HIT: &str = "Get the weather forecast for a city";
+const PAIR: [&str; 2] = [MISS, HIT];
 const HIT_INDEX: usize = 1;
 
 /// Asks the endpoint in the ways that its URL leaves open, the likeliest first.
@@ -43,7 +44,9 @@ pub(super) async fn probe(
     loop {
         let (dialect, url) = attempt.target(route);
         calls += 1;
-        let failure = match wire.attempt(&control_call(request, route, attempt, dialect, url)?).await {
+        let call = control_call(request, route, attempt, dialect, url)?;
+        let read = |answer: &[u8], is_html| parse::ranking(answer, dialect, PAIR.len(), is_html);
+        let failure = match wire.attempt(&call, &read).await {
             Ok(answer) => {
                 let decided =
                     if route.dialect.is_none() { "asking the endpoint" } else { "settings and URL" };
@@ -124,14 +127,10 @@ fn control_call(
     dialect: Dialect,
     url: &Url,
 ) -> Result<Call, RerankFault> {
-    let documents = [MISS, HIT];
     let shape = Shape::new(request, route, dialect, attempt.sends_top);
-    Ok(Call {
-        url: url.clone(),
-        headers: headers(request, dialect)?,
-        body: body(&shape, QUERY, &documents, documents.len()).into(),
-        documents: documents.len(),
-    })
+    let body = body(&shape, QUERY, &PAIR, PAIR.len());
+    let max_answer = max_answer(dialect, &body);
+    Ok(Call { url: url.clone(), headers: headers(request, dialect)?, body: body.into(), max_answer })
 }
 
 /// What is odd about the ranking of the pair.

@@ -4,7 +4,7 @@
 
 use url::{Host, Url};
 
-use super::dialect::Dialect;
+use crate::core::policy::Dialect;
 
 /// Where an instruction for the ranker goes. Elsewhere it is not sent, because strict servers refuse unknown keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(super) enum Instruction {
     },
     /// Before the query, in its text.
     Query,
+    /// The same, with nothing between: embedding models want prefixes of their own.
+    Before,
 }
 
 /// How the route of a provider is found.
@@ -243,9 +245,10 @@ pub(super) fn limits(provider: Option<&Provider>, dialect: Dialect, model: Optio
         (None, Dialect::Dashscope) => DASHSCOPE,
         (None, Dialect::Voyage) => VOYAGE,
         (None, Dialect::Nim) => documents(512),
-        (None, Dialect::Cohere | Dialect::Mixedbread | Dialect::Pinecone | Dialect::Elastic) => {
-            documents(UNKNOWN_DOCUMENTS)
-        }
+        (
+            None,
+            Dialect::Cohere | Dialect::Mixedbread | Dialect::Pinecone | Dialect::Elastic | Dialect::Openai,
+        ) => documents(UNKNOWN_DOCUMENTS),
     };
     if limits == DASHSCOPE && model.is_some_and(|model| model.contains("-vl-")) {
         limits.documents = VISION_DOCUMENTS;
@@ -256,6 +259,7 @@ pub(super) fn limits(provider: Option<&Provider>, dialect: Dialect, model: Optio
 /// Where an instruction goes, for a host, dialect and model.
 pub(super) fn instruction(provider: Option<&Provider>, dialect: Dialect, model: Option<&str>) -> Instruction {
     let place = match (provider, dialect) {
+        (_, Dialect::Openai) => Instruction::Before,
         // A dialect that was set against the table: the host is not what it seems.
         (Some(known), _) if known.dialect.is_none_or(|usual| usual == dialect) => known.instruction,
         (_, Dialect::Dashscope) => Instruction::Key("instruct"),

@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use crate::core::policy::Dialect;
 
-use super::dialect::Dialect;
 
 /// Bytes of an error body that are read; Infinity's echo a whole request.
 pub(super) const MAX_ERROR_BYTES: usize = 64 * 1024;

@@ -10,11 +10,13 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::dialect::{Dialect, DialectChoice};
+use crate::core::embedding::Embedding;
+use crate::core::policy::{Dialect, DialectChoice};
 
 /// One query over a list of documents, with all that is needed to ask one endpoint.
+#[derive(Clone)]
 pub struct RerankRequest {
-    /// Base URL of the provider or full URL of its rerank route; its query string is kept.
+    /// Base URL of the provider or full URL of its route; its query string is kept.
     pub endpoint: Url,
     /// The shape of the request.
     pub dialect: DialectChoice,
@@ -33,13 +35,14 @@ pub struct RerankRequest {
     /// Word before the key; an empty one sends the key alone. By default `ApiKey` for Elastic, `Bearer` in
     /// `Authorization`, and none in any other header.
     pub auth_scheme: Option<String>,
-    /// More headers, sent last, so that they may replace the others; names that [`super::check_header`] refuses make
-    /// the request unsendable. Values may be secrets.
+    /// More headers, sent last, so that they may replace the others; names that frame a message make the
+    /// request unsendable. Values may be secrets.
     pub extra_headers: Vec<(String, String)>,
     /// Keys for the body, merged last: `null` removes a key, an object is merged into one that is there, anything
     /// else replaces. The keys that carry query and documents are not touched.
     pub extra_body: Map<String, Value>,
-    /// What the ranker is to look for, in a sentence; sent only where the provider is known to take one.
+    /// What the ranker is to look for, in a sentence; sent only where the provider is known to take one. With
+    /// [`Dialect::Openai`], what stands right before the query.
     pub instruction: Option<String>,
     /// What is looked for, in the words of the user or the model.
     pub query: String,
@@ -128,6 +131,17 @@ impl fmt::Debug for RerankRequest {
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
     }
+}
+
+/// The vectors of [`RerankRequest::documents`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vectors {
+    /// One for each document, in their order, all of one length; none for a blank one.
+    pub rows: Vec<Option<Embedding>>,
+    /// As [`Ranking::learned_limit`].
+    pub learned_limit: Option<usize>,
+    /// As [`Ranking::detected`].
+    pub detected: Option<Detected>,
 }
 
 /// How an endpoint wants to be asked.

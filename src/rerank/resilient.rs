@@ -14,8 +14,9 @@ use super::resilience::{
     Admission, AnswerKey, Answers, BreakerKey, Breakers, Change, Crowded, Flights, GateLimits, Gates, Missed,
     State, Status, Ticket, Verdict,
 };
-use super::{Detected, Ranking, RerankFault, RerankRequest, Reranker};
+use super::{Detected, Flaw, Ranked, Ranking, RerankFault, RerankRequest, Reranker, Vectors};
 use crate::core::digest::Digest;
+use crate::core::embedding::Embedding;
 
 /// Endpoints, with their credentials and settings, whose failures are remembered.
 const MAX_BREAKERS: usize = 4_096;
@@ -49,7 +50,50 @@ pub struct EndpointStatus {
     pub retry_in: Option<Duration>,
 }
 
-type Told = Result<Arc<Ranking>, RerankFault>;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ranking,
+    Vectors,
+}
+
+/// What is wanted of an endpoint.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    kind: Kind,
+    /// When its time is over.
+    ends: Instant,
+    /// Whether the answer goes into the cache.
+    keep: bool,
+}
+
+/// What an endpoint said.
+#[derive(Debug, Clone)]
+enum Reply {
+    Ranking(Arc<Ranking>),
+    Vectors(Arc<Vectors>),
+}
+
+impl Reply {
+    /// Bytes that it takes.
+    fn size(&self) -> usize {
+        64 + match self {
+            Self::Ranking(ranking) => {
+                ranking.rows.len() * size_of::<Ranked>() + ranking.notes.iter().map(String::len).sum::<usize>()
+            }
+            Self::Vectors(vectors) => vectors.rows.iter().flatten().map(Embedding::bytes).sum(),
+        }
+    }
+
+    /// What was found out about the endpoint on the way.
+    fn learned(&self) -> (Option<&Detected>, Option<usize>) {
+        match self {
+            Self::Ranking(ranking) => (ranking.detected.as_ref(), ranking.learned_limit),
+            Self::Vectors(vectors) => (vectors.detected.as_ref(), vectors.learned_limit),
+        }
+    }
+}
+
+type Told = Result<Reply, RerankFault>;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -61,7 +105,7 @@ struct Inner {
     breakers: Breakers<RerankFault>,
     gates: Gates<Digest>,
     flights: Flights<AnswerKey, Told>,
-    answers: Answers<Arc<Ranking>>,
+    answers: Answers<Reply>,
     learned: Cache<Digest, Learned>,
     /// Told of each change of a breaker.
     changed: fn(&str, State, State),
@@ -82,15 +126,12 @@ struct Keys {
 impl Resilient {
     /// `changed` is called with the host and the states before and after, once for each change of a breaker.
     pub fn new(reranker: Arc<dyn Reranker>, changed: fn(&str, State, State)) -> Self {
-        let size = |ranking: &Arc<Ranking>| {
-            64 + ranking.rows.len() * 24 + ranking.notes.iter().map(String::len).sum::<usize>()
-        };
         Self(Arc::new(Inner {
             reranker,
             breakers: Breakers::new(MAX_BREAKERS),
             gates: Gates::new(GATE),
             flights: Flights::new(MAX_FLIGHTS),
-            answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, size),
+            answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, Reply::size),
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
             changed,
             failing: AtomicUsize::new(0),
@@ -105,22 +146,52 @@ impl Resilient {
         status.state != State::Open || status.retry_in.is_none_or(|left| left.is_zero())
     }
 
-    /// Ranks, from the cache where the same was asked before by the same tenant.
+    /// Ranks until `ends`, from the cache where the same was asked before by the same tenant. The request's own deadline is that of
+    /// its settings: endpoints that are given more time are others.
     ///
     /// # Errors
     /// A [`RerankFault`]: of the endpoint, or that it is not asked.
-    pub async fn rerank(&self, tenant: Digest, mut request: RerankRequest) -> Told {
-        let keys = self.keys(tenant, &request);
+    pub async fn rerank(
+        &self,
+        tenant: Digest,
+        request: RerankRequest,
+        ends: Instant,
+    ) -> Result<Arc<Ranking>, RerankFault> {
+        match self.ask(tenant, request, Wish { kind: Kind::Ranking, ends, keep: true }).await? {
+            Reply::Ranking(ranking) => Ok(ranking),
+            Reply::Vectors(_) => Err(RerankFault::Malformed(Flaw::NoRows)),
+        }
+    }
+
+    /// The vectors of the documents of a request. `keep`: for the same tenant, from and into the cache; who stores vectors by
+    /// itself leaves its room to others.
+    ///
+    /// # Errors
+    /// As [`Resilient::rerank`].
+    pub async fn embed(
+        &self,
+        tenant: Digest,
+        request: RerankRequest,
+        ends: Instant,
+        keep: bool,
+    ) -> Result<Arc<Vectors>, RerankFault> {
+        match self.ask(tenant, request, Wish { kind: Kind::Vectors, ends, keep }).await? {
+            Reply::Vectors(vectors) => Ok(vectors),
+            Reply::Ranking(_) => Err(RerankFault::Malformed(Flaw::Vectors)),
+        }
+    }
+
+    async fn ask(&self, tenant: Digest, mut request: RerankRequest, wish: Wish) -> Told {
+        let keys = self.keys(tenant, &request, wish.kind);
         let learned = self.0.learned.get(&keys.target).await.unwrap_or_default();
         (request.detected, request.known_limit) = (learned.detected, learned.limit);
-        let deadline = tokio::time::Instant::now() + request.deadline;
         let inner = &self.0;
         let ticket = match inner.breakers.admit(keys.breaker, Instant::now()) {
             Admission::Refuse => return Err(RerankFault::CircuitOpen),
             Admission::Probe(ticket, change) => {
                 inner.tell(&request, change);
                 // On nobody's time.
-                tokio::spawn(Arc::clone(inner).call(keys, ticket, request, deadline));
+                tokio::spawn(Arc::clone(inner).call(keys, ticket, request, wish));
                 return Err(RerankFault::CircuitOpen);
             }
             Admission::Go(ticket) => ticket,
@@ -133,10 +204,10 @@ impl Resilient {
             // The flight before this one may have landed since.
             match called.answers.get(&keys.answer).await {
                 Some(answer) => Ok(answer),
-                None => called.call(keys, ticket, request, deadline).await,
+                None => called.call(keys, ticket, request, wish).await,
             }
         };
-        inner.flights.join(keys.answer, deadline, call).await.map_err(|missed| match missed {
+        inner.flights.join(keys.answer, wish.ends.into(), call).await.map_err(|missed| match missed {
             Missed::Late => RerankFault::Timeout,
             Missed::Full | Missed::Lost => RerankFault::Overloaded,
         })?
@@ -171,9 +242,10 @@ impl Resilient {
         self.0.answers.invalidate_tenant(tenant);
     }
 
-    fn keys(&self, tenant: Digest, request: &RerankRequest) -> Keys {
+    fn keys(&self, tenant: Digest, request: &RerankRequest, kind: Kind) -> Keys {
         let endpoint = request.endpoint.as_str();
-        let mut body = Vec::new();
+        // An answer of one kind never stands for the other.
+        let mut body = vec![u8::from(kind == Kind::Vectors)];
         request.feed(|piece| body.extend_from_slice(piece));
         Keys {
             breaker: breaker_key(request),
@@ -221,22 +293,28 @@ impl Inner {
         keys: Keys,
         ticket: Ticket,
         request: RerankRequest,
-        deadline: tokio::time::Instant,
+        wish: Wish,
     ) -> Told {
         let host = request.endpoint.host_str().unwrap_or_default().to_owned();
-        let asked_for = request.deadline;
-        let outcome = match self.gates.enter(keys.endpoint, deadline).await {
+        let ends = tokio::time::Instant::from(wish.ends);
+        let asked_for = ends.saturating_duration_since(tokio::time::Instant::now());
+        let outcome = match self.gates.enter(keys.endpoint, ends).await {
             Ok(_slot) => {
-                let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+                let left = ends.saturating_duration_since(tokio::time::Instant::now());
                 let asked = RerankRequest { deadline: left, ..request };
-                self.reranker.rerank(asked).await.map(Arc::new)
+                match wish.kind {
+                    Kind::Ranking => self.reranker.rerank(asked).await.map(|told| Reply::Ranking(told.into())),
+                    Kind::Vectors => self.reranker.embed(asked).await.map(|told| Reply::Vectors(told.into())),
+                }
             }
             Err(Crowded::Full | Crowded::Late) => Err(RerankFault::Overloaded),
         };
         match &outcome {
             Ok(answer) => {
                 self.learn(keys.target, answer).await;
-                self.answers.insert(keys.answer, Arc::clone(answer)).await;
+                if wish.keep {
+                    self.answers.insert(keys.answer, answer.clone()).await;
+                }
             }
             Err(fault) if fault.doubts_detection() => self.learned.invalidate(&keys.target).await,
             Err(_) => {}
@@ -252,13 +330,14 @@ impl Inner {
         outcome
     }
 
-    async fn learn(&self, target: Digest, answer: &Ranking) {
-        if answer.detected.is_none() && answer.learned_limit.is_none() {
+    async fn learn(&self, target: Digest, answer: &Reply) {
+        let (detected, limit) = answer.learned();
+        if detected.is_none() && limit.is_none() {
             return;
         }
         let mut learned = self.learned.get(&target).await.unwrap_or_default();
-        learned.detected = answer.detected.clone().or(learned.detected);
-        learned.limit = answer.learned_limit.or(learned.limit);
+        learned.detected = detected.cloned().or(learned.detected);
+        learned.limit = limit.or(learned.limit);
         self.learned.insert(target, learned).await;
     }
 

@@ -5,8 +5,9 @@
 
 use url::Url;
 
-use super::dialect::{Dialect, DialectChoice};
 use super::providers::{self, Provider, Routing};
+use super::vectors;
+use crate::core::policy::{Dialect, DialectChoice};
 
 /// Last path segments that are a rerank route already, besides all that end with `rerank`: DashScope's compatible
 /// API, Baidu, llama.cpp or Mixedbread, NIM, vLLM, Bedrock, TEI behind SageMaker's path.
@@ -36,7 +37,8 @@ pub(super) struct Route {
 /// The last segment decides, never a part of the text: hosts are called `rerank.example.com` too. A trailing slash
 /// goes, because servers redirect it and a redirect is not followed.
 pub(super) fn route(endpoint: &Url, choice: DialectChoice, model: Option<&str>) -> Route {
-    let provider = providers::find(endpoint);
+    // What is known about hosts is about their rerankers.
+    let provider = providers::find(endpoint).filter(|_| choice != DialectChoice::Fixed(Dialect::Openai));
     let model = model.filter(|model| !model.trim().is_empty());
     let fixed = match choice {
         DialectChoice::Auto => None,
@@ -49,6 +51,10 @@ pub(super) fn route(endpoint: &Url, choice: DialectChoice, model: Option<&str>) 
         model: model.map(str::to_owned),
         notes: Vec::new(),
     };
+    if fixed == Some(Dialect::Openai) {
+        route.urls = vec![with_path(endpoint, &vectors::path(endpoint.path()))];
+        return route;
+    }
     let path = without_sibling(endpoint.path().trim_end_matches('/'));
     // A dialect that was set against the table: the host is not what it seems.
     let row = provider.filter(|row| row.dialect.is_none() || row.dialect == route.dialect);
@@ -163,7 +169,7 @@ fn usual(path: &str, dialect: Option<Dialect>, model: Option<&str>) -> Vec<Strin
         Some(Dialect::Dashscope) if has_version(path) => vec![plain],
         Some(Dialect::Dashscope) => vec![format!("{path}{DASHSCOPE_NATIVE}")],
         Some(Dialect::Pinecone) => vec![plain],
-        Some(Dialect::Nim | Dialect::Mixedbread | Dialect::Elastic) => vec![versioned],
+        Some(Dialect::Nim | Dialect::Mixedbread | Dialect::Elastic | Dialect::Openai) => vec![versioned],
     }
 }
 

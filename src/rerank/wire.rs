@@ -14,9 +14,9 @@ use url::Url;
 
 use super::fault::RerankFault;
 use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver};
-use super::parse::{self, ReadAnswer};
 use super::refusal::{self, MAX_ERROR_BYTES};
 use super::retry::{asked_pause, may_pass, pause};
+use crate::core::policy::Dialect;
 
 /// Below the idle time-outs of the usual proxies (60 s and 75 s), so that they seldom close a connection under us.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -46,8 +46,21 @@ pub(super) struct Call {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Documents in the body.
-    pub documents: usize,
+    /// Largest answer that is read, in bytes.
+    pub max_answer: usize,
+}
+
+/// Reads a 2xx answer; the flag says that its content type is that of a web page.
+pub(super) trait Read<T>: Fn(&[u8], bool) -> Result<T, RerankFault> + Sync {}
+
+impl<T, F: Fn(&[u8], bool) -> Result<T, RerankFault> + Sync> Read<T> for F {}
+
+/// The largest answer to a request: with vectors, whose length is the model's, or with echoed documents.
+pub(super) fn max_answer(dialect: Dialect, body: &[u8]) -> usize {
+    match dialect {
+        Dialect::Openai => MAX_ANSWER_BYTES,
+        _ => body.len().saturating_mul(ECHO_FACTOR).clamp(MIN_ANSWER_BYTES, MAX_ANSWER_BYTES),
+    }
 }
 
 /// An attempt that gave no ranking.
@@ -130,8 +143,13 @@ impl Wire {
     }
 
     /// Sends the call, a second time if that may help and the deadline leaves room for the pause.
-    pub(super) async fn send(&self, call: &Call, budget: Budget) -> Result<ReadAnswer, Failure> {
-        let failure = match self.attempt(call).await {
+    pub(super) async fn send<T>(
+        &self,
+        call: &Call,
+        budget: Budget,
+        read: impl Read<T>,
+    ) -> Result<T, Failure> {
+        let failure = match self.attempt(call, &read).await {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
@@ -139,14 +157,14 @@ impl Wire {
             Some(pause) if budget.fits(pause) => {
                 tracing::debug!(reason = failure.fault.reason(), "asking the rerank endpoint again");
                 tokio::time::sleep(pause).await;
-                self.attempt(call).await
+                self.attempt(call, &read).await
             }
             _ => Err(failure),
         }
     }
 
     /// Sends the call once.
-    pub(super) async fn attempt(&self, call: &Call) -> Result<ReadAnswer, Failure> {
+    pub(super) async fn attempt<T>(&self, call: &Call, read: &impl Read<T>) -> Result<T, Failure> {
         let response = self
             .client(&call.url)
             .post(call.url.clone())
@@ -161,9 +179,8 @@ impl Wire {
         let kind =
             response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_html = kind.trim_start().to_ascii_lowercase().starts_with("text/html");
-        let limit = (call.body.len().saturating_mul(ECHO_FACTOR)).clamp(MIN_ANSWER_BYTES, MAX_ANSWER_BYTES);
-        let answer = read_whole(response, limit).await?;
-        parse::read(&answer, call.documents, is_html).map_err(Failure::inside)
+        let answer = read_whole(response, call.max_answer).await?;
+        read(&answer, is_html).map_err(Failure::inside)
     }
 
     /// A small text from another path of the same server; `None` for whatever reason.

@@ -102,6 +102,7 @@ impl Toolrack {
         let context = Context { merged, entry, format, window, heads, session: None, warnings: Vec::new() };
         let plan = self.plan(&context).await?;
         telemetry::assemble(plan.plan.tier, format.as_str());
+        self.prepare_vectors(caller, &context).await;
         match caller.session_key() {
             None => Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)),
             Some(key) => self.assemble_session(&key, context, plan, request, tools_ref, warnings).await,

@@ -14,13 +14,16 @@ use moka::future::Cache;
 use super::assemble::PlanEntry;
 use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
 use super::heads::CachedHead;
+use super::ranking::ViewVectors;
 use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
+use crate::core::embedding::Embedding;
 use crate::core::format::Format;
 use crate::core::id::Scope;
 use crate::core::ranking::CatalogIndex;
 use crate::core::schema::Validator;
 use crate::core::warning::Warning;
+use crate::store::VectorSpace;
 
 /// How much memory the caches may take.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +67,12 @@ pub(super) struct Caches {
     pub uploads: Cache<Digest, Arc<InlineUpload>>,
     pub views: Cache<ViewKey, Arc<ViewEntry>>,
     pub plans: Cache<PlanKey, Arc<PlanEntry>>,
+    /// Vectors of endpoints, by where they compare and the digest of the text.
+    pub vectors: Cache<(VectorSpace, Digest), Arc<Embedding>>,
+    /// By view.
+    pub view_vectors: Cache<(u64, VectorSpace), Arc<ViewVectors>>,
+    /// Views whose vectors were begun to be made.
+    pub prepared: Cache<u64, ()>,
     /// By tool digest.
     pub validators: Cache<Digest, Arc<Validator>>,
     next_view: AtomicU64,
@@ -109,6 +118,9 @@ impl Caches {
             uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
             views: weighed(limits.views_bytes / 2, |entry: &Arc<ViewEntry>| entry.bytes()),
             plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),
+            vectors: weighed(limits.views_bytes / 2, |vector: &Arc<Embedding>| vector.bytes()),
+            view_vectors: weighed(limits.views_bytes / 2, |vectors: &Arc<ViewVectors>| vectors.bytes()),
+            prepared: counted(100_000),
             validators: weighed(limits.views_bytes / 2, |validator: &Arc<Validator>| validator.bytes()),
             next_view: AtomicU64::new(1),
             next_ticket: AtomicU64::new(1),
@@ -134,6 +146,8 @@ impl Caches {
             weighed("uploads", self.uploads.entry_count(), self.uploads.weighted_size()),
             weighed("views", self.views.entry_count(), self.views.weighted_size()),
             weighed("plans", self.plans.entry_count(), self.plans.weighted_size()),
+            weighed("vectors", self.vectors.entry_count(), self.vectors.weighted_size()),
+            weighed("view_vectors", self.view_vectors.entry_count(), self.view_vectors.weighted_size()),
             weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),
         ]
     }

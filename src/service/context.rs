@@ -202,10 +202,10 @@ impl Context {
     }
 
     /// The scope and head that a layer of the merged config came from.
-    pub(super) fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Option<Scope>, &Arc<Head>) {
-        match origin {
-            policy::Origin::Project => (caller.project.clone().map(Scope::Project), &self.heads.project),
-            _ => (Some(Scope::User(caller.user.clone())), &self.heads.user),
+    pub(super) fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Scope, &Arc<Head>) {
+        match (origin, &caller.project) {
+            (policy::Origin::Project, Some(project)) => (Scope::Project(project.clone()), &self.heads.project),
+            _ => (Scope::User(caller.user.clone()), &self.heads.user),
         }
     }
 }

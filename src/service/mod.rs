@@ -45,10 +45,10 @@ pub use error::{Error, Kind};
 pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
 };
-pub use ranking::{FALLBACK_REASONS, MatchExplanation, TermExplanation};
+pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{
-    Detail, GroupCount, QueryResult, SearchAnswer, SearchMode, SearchRequest, ToolMatch, ToolState,
+    Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState,
 };
 pub use session::LedgerDocument;
 pub use session_documents::{

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
-use super::ranking::{Asking, MatchExplanation, Ranking};
+use super::ranking::{Asking, MatchExplanation, Ranking, SearchMode};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
@@ -68,25 +68,6 @@ impl Detail {
                     format!("`{}` is not a detail; there are names, brief and full", clip(other, 40));
                 Err(Error::invalid("/detail", "invalid_value", detail))
             }
-        }
-    }
-}
-
-/// What ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SearchMode {
-    /// An external endpoint.
-    Rerank,
-    /// The built-in keyword engine.
-    Keyword,
-}
-
-impl SearchMode {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Rerank => "rerank",
-            Self::Keyword => "keyword",
         }
     }
 }
@@ -199,6 +180,7 @@ impl Toolrack {
         let (caller, task) = (&request.caller, task.as_deref());
         let asking = Asking { caller, context: &context, queries: &queries, task, limit };
         let ranking = self.rank(&asking).await?;
+        warnings.extend(ranking.warnings.iter().cloned());
         let found = if request.warm.unwrap_or(true) {
             matches::warming_order(&ranking.found, |id| may_warm(context.view(), id))
         } else {
@@ -219,7 +201,7 @@ impl Toolrack {
         let results = queries.into_iter().zip(&ranking.found);
         let mut answer = SearchAnswer {
             results: results.map(|(query, found)| writer.result(query, found)).collect(),
-            mode: if ranking.by_endpoint { SearchMode::Rerank } else { SearchMode::Keyword },
+            mode: ranking.mode,
             degraded: ranking.fallback.is_some(),
             reason: ranking.fallback,
             warmed: warming.warmed,

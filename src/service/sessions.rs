@@ -25,6 +25,9 @@ use crate::telemetry;
 
 /// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few.
 const EXPIRED_AT_ONCE: (u32, u32) = (500, 10);
+/// Vectors of tool texts that no view was made with for so long go, so many at once. They cost money to make again.
+const VECTOR_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+const VECTORS_AT_ONCE: u32 = 500;
 
 /// Snapshots with ages or counters that the store does not have yet; asked before the store is.
 #[derive(Default)]
@@ -255,9 +258,12 @@ impl Toolrack {
             inline.iter().for_each(|key| self.0.inline_refs.forget(key));
             expired += inline.len();
             if inline.len() < inline_at_once as usize {
-                return Ok(expired);
+                break;
             }
         }
+        let unused_since = now_ms() - VECTOR_TTL_MS;
+        while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE) {}
+        Ok(expired)
     }
 }
 

@@ -423,6 +423,37 @@ async fn idle_sessions_expire_oldest_first() {
 }
 
 #[tokio::test]
+async fn vectors_are_kept_by_scope_space_and_text() {
+    let fixture = Fixture::new().await;
+    let digest = |text: &str| Digest::of(text.as_bytes());
+    let space = |owner: Scope, space: &str| VectorSpace { owner, space: digest(space) };
+    let row = |text: &str, vector: &[u8], used_at_ms| VectorRow {
+        text: digest(text),
+        vector: vector.to_vec(),
+        used_at_ms,
+    };
+    let mine = space(user("u"), "m");
+    let many: Vec<VectorRow> = (0..300).map(|at| row(&at.to_string(), &[at as u8, 0, 255], at)).collect();
+    fixture.store.write_vectors(&mine, many.clone()).await.unwrap();
+    fixture.store.write_vectors(&mine, vec![row("7", &[], 7)]).await.unwrap();
+    let fixture = fixture.reopen().await;
+    let texts: Vec<Digest> = (5..400).map(|at| digest(&at.to_string())).collect();
+    let mut found = fixture.store.vectors(&mine, &texts).await.unwrap();
+    found.sort_by_key(|row| row.used_at_ms);
+    assert_eq!(found.len(), 295);
+    assert_eq!((&found[0], &found[2]), (&many[5], &row("7", &[], 7)));
+    for other in [space(user("u"), "n"), space(user("v"), "m"), space(Scope::Project(id("u")), "m")] {
+        assert!(fixture.store.vectors(&other, &texts).await.unwrap().is_empty());
+    }
+    // The oldest go first, and those that were used again stay.
+    fixture.store.touch_vectors(&mine, vec![digest("0"), digest("unknown")], 1_000).await.unwrap();
+    assert_eq!(fixture.store.expire_vectors(200, 150).await.unwrap(), 150);
+    assert_eq!(fixture.store.expire_vectors(200, 150).await.unwrap(), 49);
+    let left = fixture.store.vectors(&mine, &[digest("0"), digest("199"), digest("200")]).await.unwrap();
+    assert_eq!(left.len(), 2);
+}
+
+#[tokio::test]
 async fn a_caller_that_goes_away_does_not_cancel_its_write() {
     let fixture = Fixture::new().await;
     let key = session("u", None, "s");

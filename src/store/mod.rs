@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
@@ -316,6 +317,23 @@ pub struct SessionQuery {
     pub limit: u32,
 }
 
+/// Where vectors are comparable: made by one endpoint with one model and one way of asking, for one scope.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VectorSpace {
+    /// Whose matcher asks.
+    pub owner: Scope,
+    pub space: Digest,
+}
+
+/// A stored vector of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VectorRow {
+    pub text: Digest,
+    /// Opaque.
+    pub vector: Vec<u8>,
+    pub used_at_ms: i64,
+}
+
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
@@ -363,6 +381,23 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes up to `limit` inline catalogs that were last used before `before_ms`, the oldest first, and names
     /// them.
     async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError>;
+
+    /// The vectors that are there of so many texts, in no order.
+    async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError>;
+
+    /// Stores vectors, in place of those of the same texts. A large call is committed in several steps.
+    async fn write_vectors(&self, space: &VectorSpace, rows: Vec<VectorRow>) -> Result<(), StoreError>;
+
+    /// Renews the age of vectors. Those that are gone stay gone.
+    async fn touch_vectors(
+        &self,
+        space: &VectorSpace,
+        texts: Vec<Digest>,
+        now_ms: i64,
+    ) -> Result<(), StoreError>;
+
+    /// Deletes up to `limit` vectors that were last used before `before_ms`, the oldest first; tells how many.
+    async fn expire_vectors(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError>;
 
     /// A value that the program keeps for itself.
     async fn meta(&self, key: &str) -> Result<Option<String>, StoreError>;

@@ -216,6 +216,41 @@ pub(super) static WARM_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
     )
 });
 
+/// The texts stand in the list; the fixed values are their owner and space.
+pub(super) static VECTORS: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "SELECT text_digest, vector, used_at FROM vectors \
+         WHERE owner_kind = $1 AND owner_id = $2 AND space = $3 AND text_digest IN (",
+        "@",
+        3,
+        ")",
+    )
+});
+
+pub(super) static VECTORS_PUT: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "INSERT INTO vectors (owner_kind, owner_id, space, text_digest, vector, used_at) VALUES ",
+        "($1, $2, $3, @, @, @)",
+        3,
+        " ON CONFLICT (owner_kind, owner_id, space, text_digest) DO UPDATE SET \
+         vector = excluded.vector, used_at = excluded.used_at",
+    )
+});
+
+/// $4 is the time.
+pub(super) static VECTORS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "UPDATE vectors SET used_at = CAST($4 AS BIGINT) \
+         WHERE owner_kind = $1 AND owner_id = $2 AND space = $3 AND text_digest IN (",
+        "@",
+        4,
+        ")",
+    )
+});
+
+pub(super) const VECTORS_EXPIRE: &str = "DELETE FROM vectors WHERE (owner_kind, owner_id, space, text_digest) IN \
+     (SELECT owner_kind, owner_id, space, text_digest FROM vectors WHERE used_at < $1 ORDER BY used_at LIMIT $2)";
+
 #[cfg(test)]
 mod tests {
     use super::*;

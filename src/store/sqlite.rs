@@ -16,6 +16,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{ConnectOptions, Connection, Executor, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
 use tokio::time::Instant;
 
+use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
@@ -25,7 +26,7 @@ use super::writes::{self, stored_id, stored_project};
 use super::{
     CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ProjectFilter,
     ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite,
-    Store, StoreError, ToolRow, WarmRow, sql,
+    Store, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
 };
 
 /// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.
@@ -43,8 +44,14 @@ const READER_WAIT: Duration = Duration::from_secs(10);
 /// Sessions in one operation of a flush, so that a large flush lets other writes in between.
 const TOUCHES_PER_OPERATION: usize = 512;
 
+/// Vectors in one operation, some kilobytes each.
+const VECTORS_PER_OPERATION: usize = 128;
+
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "init", include_str!("../../migrations/0001_init.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "init", include_str!("../../migrations/0001_init.sql")),
+    (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
+];
 
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -343,6 +350,50 @@ impl Store for SqliteStore {
         self.writer.submit(writes::ExpireInline { before_ms, limit }).await
     }
 
+    async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError> {
+        let columns = writes::space_columns(space);
+        let mut rows = Vec::with_capacity(texts.len());
+        let mut rest = texts;
+        while let Some((text, size)) = sql::VECTORS.next(rest.len()) {
+            let (now, later) = rest.split_at(size);
+            let mut query = sqlx::query_as(text);
+            for column in columns.iter().cloned().chain(now.iter().map(Digest::to_string)) {
+                query = query.bind(column);
+            }
+            let found: Vec<(String, Vec<u8>, i64)> = query.fetch_all(&self.readers).await?;
+            for (text, vector, used_at_ms) in found {
+                let text = Digest::from_hex(&text).ok_or(StoreError::Corrupt("vector"))?;
+                rows.push(VectorRow { text, vector, used_at_ms });
+            }
+            rest = later;
+        }
+        Ok(rows)
+    }
+
+    async fn write_vectors(&self, space: &VectorSpace, rows: Vec<VectorRow>) -> Result<(), StoreError> {
+        for rows in rows.chunks(VECTORS_PER_OPERATION) {
+            let write = writes::WriteVectors { space: space.clone(), rows: rows.to_vec() };
+            self.writer.submit(write).await?;
+        }
+        Ok(())
+    }
+
+    async fn touch_vectors(
+        &self,
+        space: &VectorSpace,
+        texts: Vec<Digest>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        if texts.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(writes::TouchVectors { space: space.clone(), texts, now_ms }).await
+    }
+
+    async fn expire_vectors(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
+        self.writer.submit(writes::ExpireVectors { before_ms, limit }).await
+    }
+
     async fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
         let row: Option<(String,)> =
             sqlx::query_as(sql::META).bind(key).fetch_optional(&self.readers).await?;
@@ -407,11 +458,13 @@ mod tests {
 
         let mut connection = connect(&file).await;
         let later = "CREATE TABLE later (id BIGINT)";
-        migrate(&mut connection, &[MIGRATIONS[0], (7, "later", later)]).await.unwrap();
+        let newer = [&MIGRATIONS[..], &[(7, "later", later)]].concat();
+        migrate(&mut connection, &newer).await.unwrap();
         let error = open(&file).await.unwrap_err();
-        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 1 }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 2 }), "{error}");
 
-        let reworked = [(1, "init", "CREATE TABLE other (id BIGINT)"), (7, "later", later)];
+        let mut reworked = newer;
+        reworked[0].2 = "CREATE TABLE other (id BIGINT)";
         let error = migrate(&mut connection, &reworked).await.unwrap_err();
         assert!(matches!(error, OpenError::ForeignSchema(1)), "{error}");
     }

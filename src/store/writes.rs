@@ -4,6 +4,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Sqlite, SqliteConnection};
 
+use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
@@ -12,7 +13,7 @@ use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
 use super::{
     CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ScopeRow, SecretAction, SessionTouch,
-    SessionWrite, StoreError, ToolRow, WarmRow,
+    SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
 };
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -228,6 +229,64 @@ impl Operation for ExpireInline {
         }
         Ok(expired)
     }
+}
+
+pub(super) struct WriteVectors {
+    pub(super) space: VectorSpace,
+    pub(super) rows: Vec<VectorRow>,
+}
+
+impl Operation for WriteVectors {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let space = space_columns(&self.space);
+        let fixed = space.each_ref().map(String::as_str);
+        execute_rows(connection, &sql::VECTORS_PUT, &fixed, &self.rows, |statement, row| {
+            statement.bind(row.text.to_string()).bind(row.vector.clone()).bind(row.used_at_ms)
+        })
+        .await
+    }
+}
+
+pub(super) struct TouchVectors {
+    pub(super) space: VectorSpace,
+    pub(super) texts: Vec<Digest>,
+    pub(super) now_ms: i64,
+}
+
+impl Operation for TouchVectors {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let [kind, id, space] = space_columns(&self.space);
+        let now = self.now_ms.to_string();
+        let fixed = [kind.as_str(), &id, &space, &now];
+        execute_rows(connection, &sql::VECTORS_TOUCH, &fixed, &self.texts, |statement, text| {
+            statement.bind(text.to_string())
+        })
+        .await
+    }
+}
+
+pub(super) struct ExpireVectors {
+    pub(super) before_ms: i64,
+    pub(super) limit: u32,
+}
+
+impl Operation for ExpireVectors {
+    type Output = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+        let expire = sqlx::query(sql::VECTORS_EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
+        Ok(expire.execute(&mut *connection).await?.rows_affected())
+    }
+}
+
+/// Kind and id of the owner, and the space.
+pub(super) fn space_columns(space: &VectorSpace) -> [String; 3] {
+    let owner = &space.owner;
+    [owner.kind().to_owned(), owner.id().as_str().to_owned(), space.space.to_string()]
 }
 
 pub(super) struct WriteSession(pub(super) SessionWrite);

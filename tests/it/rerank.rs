@@ -5,6 +5,7 @@ mod dialects;
 mod endpoint;
 mod faults;
 mod resilience;
+mod vectors;
 
 use serde_json::{Value, json};
 

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::dialect::{Dialect, DialectChoice};
 use super::reader::Reader;
 use super::request::{
     AUTH_HEADER, AuthHeader, AuthScheme, ExtraBody, ExtraBodyRule, ExtraHeaders, ExtraHeadersRule,
@@ -21,21 +22,31 @@ const MAX_ENDPOINT_CHARS: usize = 2_048;
 inner_table! {
     /// `matcher` as one layer says it, without the secret.
     MatcherSetting {
-        kind: MatcherKind = Some(MatcherKind::Rerank), by Choice::new(), "What the endpoint does.";
+        kind: MatcherKind = Some(MatcherKind::Rerank), by Choice::new(), "What the endpoint does: `rerank` orders given texts, `embedding` makes vectors of them (OpenAI's `/v1/embeddings`, \
+             also of Ollama, vLLM, TEI and LiteLLM), and tools are ranked by cosine.";
         endpoint: Endpoint = None::<Endpoint>, by EndpointRule,
             "Address of the endpoint; required. A path that ends in a rerank route is used as it is; a base is completed \
              with the dialect's route, never doubling what is there.";
-        dialect: Dialect = Some(Dialect::Auto), by Choice::new(),
-            "The shape of requests to the endpoint. `auto`: by its address, else by asking it.";
+        dialect: DialectChoice = Some(DialectChoice::Auto), by Choice::new(),
+            "The shape of requests to the endpoint. `auto`: by its address, else by asking it; `openai` with kind `embedding`, \
+             which has no other.";
         model: String = None::<String>, by Text::up_to(256), "The model's name, sent as it is.";
         top_n: u32 = Some(20), by Int { min: 1, max: 200 }, "How many ranked documents are asked for.";
         max_documents: u32 = Some(200), by Int { min: 1, max: 1_000 },
-            "How many tools are sent to be ranked; the keyword ranking picks them.";
+            "How many tools are sent to be ranked; the keyword ranking picks them. With `embedding`: how many are \
+             ranked, and how many texts without a vector a search waits for.";
         timeout_ms: u32 = Some(15_000), by Int { min: 100, max: 60_000 },
             "Deadline of a whole call, in milliseconds; after it the keyword ranking answers.";
         min_score: f64 = None::<f64>, by Number::any(), "Matches that score lower are left out; scores are normalised to 0..1.";
         instruction: String = None::<String>, by Text::up_to(2_000),
-            "Told to endpoints that take an instruction; absent, one for tools is.";
+            "Told to rerank endpoints that take an instruction; absent, one for tools is. With `embedding` it stands \
+             right before the query as it is (`query: `), and absent nothing does.";
+        embedding_model: String = None::<String>, by Text::up_to(256),
+            "With `rerank`: an embedding model, served by the same host with the same key, that helps to choose what is \
+             sent where there are more than `max_documents` tools.";
+        embedding_endpoint: Endpoint = None::<Endpoint>, by EndpointRule,
+            "Address of that model, of the same scheme, host and port as `endpoint`; absent, `/embeddings` beside its \
+             rerank route.";
         fusion: Fusion = Some(Fusion::Auto), by Choice::new(),
             "Whether the endpoint's order is joined with the keyword order, so that a weak model does not drag the answer \
              down; `off` for strong ones. `auto` is `on`.";
@@ -65,7 +76,7 @@ pub struct Matcher {
     pub kind: MatcherKind,
     /// `http` or `https`, without user info and fragment.
     pub endpoint: Url,
-    pub dialect: Dialect,
+    pub dialect: DialectChoice,
     pub model: Option<String>,
     /// 1 to 200 documents.
     pub top_n: u32,
@@ -76,6 +87,10 @@ pub struct Matcher {
     /// Matches that score lower are left out.
     pub min_score: Option<f64>,
     pub instruction: Option<String>,
+    /// A first stage for large catalogs.
+    pub embedding_model: Option<String>,
+    /// Of the origin of `endpoint`.
+    pub embedding_endpoint: Option<Url>,
     pub fusion: Fusion,
     /// At most 16 KiB of JSON and 64 levels; nulls are kept.
     pub extra_body: Map<String, Value>,
@@ -95,63 +110,13 @@ pub struct Matcher {
 pub enum MatcherKind {
     /// Ranks given documents for a query.
     Rerank,
+    /// Makes vectors of texts; tools are ranked by the cosine of theirs and the query's.
+    Embedding,
 }
 
 impl Named for MatcherKind {
-    const NAMES: &'static [(&'static str, Self)] = &[("rerank", Self::Rerank)];
-    const LATER: &'static [&'static str] = &["embedding"];
-}
-
-/// The shapes that the endpoint speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// Chosen by the endpoint's address, else by asking it.
-    Auto,
-    /// Also Jina, vLLM, llama.cpp and most gateways.
-    Cohere,
-    /// Text Embeddings Inference.
-    Tei,
-    /// DashScope's native API.
-    Dashscope,
-    /// NVIDIA NIM.
-    Nim,
-    /// Also MongoDB.
-    Voyage,
-    Mixedbread,
-    Pinecone,
-    /// Elasticsearch's inference API.
-    Elastic,
-}
-
-impl Dialect {
-    /// The name in settings.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Cohere => "cohere",
-            Self::Tei => "tei",
-            Self::Dashscope => "dashscope",
-            Self::Nim => "nim",
-            Self::Voyage => "voyage",
-            Self::Mixedbread => "mixedbread",
-            Self::Pinecone => "pinecone",
-            Self::Elastic => "elastic",
-        }
-    }
-}
-
-impl Named for Dialect {
-    const NAMES: &'static [(&'static str, Self)] = &[
-        (Self::Auto.name(), Self::Auto),
-        (Self::Cohere.name(), Self::Cohere),
-        (Self::Tei.name(), Self::Tei),
-        (Self::Dashscope.name(), Self::Dashscope),
-        (Self::Nim.name(), Self::Nim),
-        (Self::Voyage.name(), Self::Voyage),
-        (Self::Mixedbread.name(), Self::Mixedbread),
-        (Self::Pinecone.name(), Self::Pinecone),
-        (Self::Elastic.name(), Self::Elastic),
-    ];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("rerank", Self::Rerank), ("embedding", Self::Embedding)];
 }
 
 /// Whether the endpoint's order is joined with the keyword order.
@@ -203,6 +168,8 @@ impl MatcherSetting {
             timeout_ms: full.timeout_ms?,
             min_score: full.min_score,
             instruction: full.instruction,
+            embedding_model: full.embedding_model,
+            embedding_endpoint: full.embedding_endpoint.map(|endpoint| endpoint.url),
             fusion: full.fusion?,
             extra_body: full.extra_body?.0,
             extra_headers: full.extra_headers?.0,
@@ -233,6 +200,8 @@ impl fmt::Debug for Matcher {
             .field("timeout_ms", &self.timeout_ms)
             .field("min_score", &self.min_score)
             .field("instruction", &self.instruction)
+            .field("embedding_model", &self.embedding_model)
+            .field("embedding_endpoint", &self.embedding_endpoint.as_ref().map(Url::as_str))
             .field("fusion", &self.fusion)
             .field("extra_body", &self.extra_body.keys().collect::<Vec<_>>())
             .field("extra_headers", &self.extra_headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
@@ -320,6 +289,7 @@ impl Rule for MatcherRule {
         if value.get("endpoint").is_none_or(Value::is_null) {
             reader.fault("missing_key", "a matcher needs an `endpoint`");
         }
+        check_embedding(&mut setting, reader);
         setting.endpoint.is_some().then_some(setting)
     }
 
@@ -330,6 +300,25 @@ impl Rule for MatcherRule {
     fn range(&self) -> String {
         let range = Object::<MatcherSetting>::new().range();
         format!("{range}, `api_key`")
+    }
+}
+
+/// What the keys about embeddings must agree on; those that do not are taken out.
+fn check_embedding(setting: &mut MatcherSetting, reader: &mut Reader) {
+    let makes_vectors = setting.kind == Some(MatcherKind::Embedding);
+    if let Some(DialectChoice::Fixed(dialect)) = setting.dialect
+        && makes_vectors != (dialect == Dialect::Openai)
+    {
+        setting.dialect = None;
+        let detail = "`openai` goes with kind `embedding`, and the others with kind `rerank`";
+        reader.at("dialect", |reader| reader.fault("invalid_value", detail));
+    }
+    let origin = |endpoint: &Option<Endpoint>| endpoint.as_ref().map(|endpoint| endpoint.url.origin());
+    if setting.embedding_endpoint.is_some() && origin(&setting.embedding_endpoint) != origin(&setting.endpoint) {
+        setting.embedding_endpoint = None;
+        // The key goes to one origin.
+        let detail = "this address must have the scheme, host and port of `endpoint`";
+        reader.at("embedding_endpoint", |reader| reader.fault("invalid_value", detail));
     }
 }
 

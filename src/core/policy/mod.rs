@@ -14,6 +14,7 @@ use super::warning::{FieldError, Warning};
 #[macro_use]
 mod table;
 
+mod dialect;
 mod diff;
 mod effective;
 mod join;
@@ -29,11 +30,12 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use self::dialect::{Dialect, DialectChoice};
 pub use self::diff::{ConfigChange, ConfigDiff, diff};
 pub use self::effective::effective;
 pub use self::keys::{Layer, Policy};
 pub use self::matcher::{
-    Dialect, Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, SecretWrite, origin_of,
+    Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, SecretWrite, origin_of,
 };
 pub use self::patch::{apply_patch, merge_patch};
 pub use self::request::{ExtraBody, ExtraHeaders, TEXT_FIELDS, is_framing_header};

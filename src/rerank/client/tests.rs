@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::*;
-use crate::rerank::dialect::DialectChoice;
+use crate::core::policy::DialectChoice;
 use crate::rerank::request::Ranked;
 
 const GOOD: &str = r#"{"results":[{"index":1,"relevance_score":0.9},{"index":0,"relevance_score":0.2}]}"#;
@@ -265,6 +265,19 @@ async fn every_dialect_is_spoken() {
                 Dialect::Mixedbread => json!({ "data": rows("input", "score") }),
                 Dialect::Pinecone => json!({ "data": rows("documents", "score") }),
                 Dialect::Elastic => json!({ "rerank": rows("input", "relevance_score") }),
+                // The query's vector is the first one.
+                Dialect::Openai => {
+                    let vectors = ranked_rows(&seen.texts("input")[1..], "score");
+                    let of = |index: usize| {
+                        let rows = vectors.as_array().unwrap();
+                        let row = rows.iter().find(|row| row["index"] == index).unwrap();
+                        let score = row["score"].as_f64().unwrap();
+                        json!({ "index": index + 1, "embedding": [score, (1.0 - score * score).sqrt()] })
+                    };
+                    let mut data = vec![json!({ "index": 0, "embedding": [1.0, 0.0] })];
+                    data.extend((0..vectors.as_array().unwrap().len()).map(of));
+                    json!({ "data": data })
+                }
             };
             reply(200, answer.to_string())
         })

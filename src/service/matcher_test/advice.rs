@@ -3,7 +3,7 @@
 //! The texts name settings of a matcher, and of the service where the operator has to act; they know no provider.
 
 /// By reason, in the order of [`crate::service::FALLBACK_REASONS`].
-const ADVICE: [(&str, &str); 17] = [
+const ADVICE: [(&str, &str); 18] = [
     ("timeout", "Raise `timeout_ms`, use a faster model, or send fewer tools (`max_documents`)."),
     (
         "unreachable",
@@ -36,8 +36,8 @@ const ADVICE: [(&str, &str); 17] = [
     ),
     (
         "malformed_answer",
-        "Check that `model` is a reranker (models for chat and embeddings are not) and that `endpoint` is its rerank route; \
-         else set `dialect` by name.",
+        "Check that `model` does what `kind` says (models for chat do neither) and that `endpoint` is its route; else set \
+         `dialect` by name.",
     ),
     ("answer_too_large", "Keep the server from sending more than the scores, for example in `extra_body`."),
     (
@@ -48,6 +48,7 @@ const ADVICE: [(&str, &str); 17] = [
     ("circuit_open", "Write the matcher anew or wait, then search again."),
     ("overloaded", "Test again in a moment."),
     ("key_unreadable", "Set `api_key` anew."),
+    ("vectors_unreadable", "Look into the service's log: its database does not answer."),
 ];
 
 /// What to do about the fault of this reason.

@@ -4,6 +4,7 @@
 
 use super::KeywordSample;
 use crate::core::lexical::{Document, Hit};
+use crate::core::policy::Dialect;
 use crate::core::ranking::{CatalogIndex, Part, search};
 use crate::rerank::Ranking;
 
@@ -99,7 +100,9 @@ pub(super) fn floor(controls: &[Ranking], sample: &Ranking) -> Result<f64, Strin
 
 /// Whether the scores of an answer were turned into 0 to 1, which is decided for each answer by itself.
 fn is_turned(ranking: &Ranking) -> bool {
-    ranking.rows.iter().any(|row| row.score.to_bits() != row.raw.to_bits())
+    // A cosine is one in every answer.
+    ranking.dialect != Dialect::Openai
+        && ranking.rows.iter().any(|row| row.score.to_bits() != row.raw.to_bits())
 }
 
 /// The score of the tool that serves a control query, and the highest of the others.
@@ -113,7 +116,7 @@ fn hit_and_miss(ranking: &Ranking, name: &str) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rerank::{Dialect, Ranked};
+    use crate::rerank::Ranked;
 
     #[test]
     fn the_built_in_tools_serve_their_queries() {

@@ -19,17 +19,21 @@ fn merged(document: &Value) -> Matcher {
 #[test]
 fn every_dialect_has_its_name() {
     for (name, dialect) in [
-        ("auto", Dialect::Auto),
-        ("cohere", Dialect::Cohere),
-        ("tei", Dialect::Tei),
-        ("dashscope", Dialect::Dashscope),
-        ("nim", Dialect::Nim),
-        ("voyage", Dialect::Voyage),
-        ("mixedbread", Dialect::Mixedbread),
-        ("pinecone", Dialect::Pinecone),
-        ("elastic", Dialect::Elastic),
+        ("auto", DialectChoice::Auto),
+        ("cohere", DialectChoice::Fixed(Dialect::Cohere)),
+        ("tei", DialectChoice::Fixed(Dialect::Tei)),
+        ("dashscope", DialectChoice::Fixed(Dialect::Dashscope)),
+        ("nim", DialectChoice::Fixed(Dialect::Nim)),
+        ("voyage", DialectChoice::Fixed(Dialect::Voyage)),
+        ("mixedbread", DialectChoice::Fixed(Dialect::Mixedbread)),
+        ("pinecone", DialectChoice::Fixed(Dialect::Pinecone)),
+        ("elastic", DialectChoice::Fixed(Dialect::Elastic)),
+        ("openai", DialectChoice::Fixed(Dialect::Openai)),
     ] {
-        let document = with("dialect", &json!(name));
+        let mut document = with("dialect", &json!(name));
+        if name == "openai" {
+            document["matcher"]["kind"] = json!("embedding");
+        }
         assert_eq!((merged(&document).dialect, dialect.name()), (dialect, name));
         assert_eq!(Value::Object(layer(&document).to_json()), document);
     }
@@ -39,10 +43,35 @@ fn every_dialect_has_its_name() {
 }
 
 #[test]
+fn what_makes_vectors_and_what_ranks_have_their_own_dialects() {
+    assert_eq!(faults_of("dialect", &json!("openai")), ["/matcher/dialect invalid_value"]);
+    let vectors = json!({"matcher": {"kind": "embedding", "endpoint": "https://a.example", "dialect": "tei"}});
+    assert_eq!(faults(&vectors), ["/matcher/dialect invalid_value"]);
+    let (read, warnings) = load(&vectors);
+    assert_eq!(warnings.len(), 1);
+    let matcher = merge(&read, &Layer::default()).matcher.unwrap();
+    assert_eq!((matcher.kind, matcher.dialect), (MatcherKind::Embedding, DialectChoice::Auto));
+}
+
+#[test]
+fn the_address_of_an_embedding_model_has_the_origin_that_the_key_belongs_to() {
+    let with = |address: &str| {
+        json!({"matcher": {"endpoint": "https://a.example/v1/rerank", "embedding_model": "m", "embedding_endpoint": address}})
+    };
+    let model = merged(&with("https://a.example:443/other"));
+    assert_eq!(model.embedding_endpoint.unwrap().path(), "/other");
+    for other in ["http://a.example/other", "https://a.example:8443", "https://b.example"] {
+        assert_eq!(faults(&with(other)), ["/matcher/embedding_endpoint invalid_value"], "{other}");
+        let (read, _) = load(&with(other));
+        assert_eq!(merge(&read, &Layer::default()).matcher.unwrap().embedding_endpoint, None);
+    }
+}
+
+#[test]
 fn a_matcher_that_says_nothing_has_the_defaults() {
     let matcher = merged(&json!({"matcher": {"endpoint": "https://a.example"}}));
     assert!(matcher.extra_body.is_empty() && matcher.extra_headers.is_empty() && !matcher.omit_model);
-    assert_eq!((matcher.dialect, matcher.auth_scheme), (Dialect::Auto, None));
+    assert_eq!((matcher.dialect, matcher.auth_scheme), (DialectChoice::Auto, None));
     assert_eq!(matcher.auth_header, "Authorization");
 }
 
@@ -80,7 +109,7 @@ fn nothing_of_the_users_matcher_joins_the_projects() {
     assert_eq!(Value::Object(both.extra_body), json!({"b": 2}));
     assert_eq!(both.extra_headers, [("x-b".to_owned(), "c".to_owned())]);
     assert_eq!((&*both.auth_header, both.auth_scheme, both.omit_model), ("Authorization", None, false));
-    assert_eq!(both.dialect, Dialect::Auto);
+    assert_eq!(both.dialect, DialectChoice::Auto);
 }
 
 #[test]
@@ -226,7 +255,7 @@ fn what_older_versions_stored_is_still_read_and_a_bad_part_falls_back_alone() {
         ["/matcher/dialect", "/matcher/extra_body", "/matcher/auth_header", "/matcher/extra_headers/Host"]
     );
     let matcher = merge(&read, &Layer::default()).matcher.unwrap();
-    assert_eq!((matcher.dialect, &*matcher.auth_header), (Dialect::Auto, "Authorization"));
+    assert_eq!((matcher.dialect, &*matcher.auth_header), (DialectChoice::Auto, "Authorization"));
     assert!(matcher.extra_body.is_empty());
     assert_eq!(matcher.extra_headers, [("x-a".to_owned(), "c".to_owned())]);
 }
