@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::start::{Started, open_served};
 use super::{Failure, print_line};
 use crate::config::{Settings, Sources};
-use crate::eval::{Goals, LIMIT_RANGE, Report, Set, SetReport, Setting, evaluate};
+use crate::eval::{Goals, LIMIT_RANGE, Mode, Report, Run, Set, SetModes, SetReport, Setting, evaluate};
 
 /// Arguments of `eval`.
 #[derive(Debug, Args)]
@@ -32,6 +32,10 @@ pub(super) struct EvalArgs {
     /// Rerank endpoint of the first config; private addresses are allowed.
     #[arg(long, value_name = "URL")]
     matcher_url: Option<String>,
+    /// Also measure the endpoint of --matcher-url in each of its modes, which has to rank and to make vectors below one base
+    /// URL, beside the words: the runs of the report itself are by the words.
+    #[arg(long, requires = "matcher_url", conflicts_with = "compare")]
+    modes: bool,
     /// The endpoint's model.
     #[arg(long, value_name = "MODEL", requires = "matcher_url")]
     matcher_model: Option<String>,
@@ -104,16 +108,39 @@ async fn measure(
     args: &EvalArgs,
 ) -> Result<Report, Failure> {
     let halves = args.halves || args.suite.is_some();
-    let mut reports = Vec::new();
+    let (mut reports, mut modes) = (Vec::new(), Vec::new());
     for files in sets {
         let set = files.read()?;
+        if args.modes {
+            let mut runs = measure_modes(started, &set, &settings[0], args).await?;
+            modes.push(SetModes::of(&set.name, &runs));
+            runs.truncate(1);
+            reports.push(SetReport::of(&set, runs, halves));
+            continue;
+        }
         let mut runs = Vec::new();
         for setting in settings {
             runs.push(evaluate(&started.service, &set, setting, args.limit).await.map_err(Failure::new)?);
         }
         reports.push(SetReport::of(&set, runs, halves));
     }
-    Ok(Report::new(args.limit, reports))
+    Ok(Report::new(args.limit, reports).with_modes(modes))
+}
+
+/// A run of each mode.
+async fn measure_modes(
+    started: &Started,
+    set: &Set,
+    setting: &Setting,
+    args: &EvalArgs,
+) -> Result<Vec<Run>, Failure> {
+    let matcher = matcher(args.matcher_url.as_deref().unwrap_or_default(), args)?;
+    let mut runs = Vec::new();
+    for mode in Mode::ALL {
+        let setting = mode.setting(&setting.config, &matcher);
+        runs.push(evaluate(&started.service, set, &setting, args.limit).await.map_err(Failure::new)?);
+    }
+    Ok(runs)
 }
 
 /// A service over an empty database in a folder. Its only user is the one who runs the command, so endpoints on this
@@ -169,7 +196,7 @@ fn find_sets(args: &EvalArgs) -> Result<Vec<Files>, Failure> {
 /// The first setting, and the second where there is one to compare with.
 fn read_settings(args: &EvalArgs) -> Result<Vec<Setting>, Failure> {
     let mut first = read_setting(args.config.as_deref())?;
-    if let Some(url) = &args.matcher_url {
+    if let Some(url) = args.matcher_url.as_ref().filter(|_| !args.modes) {
         let Value::Object(config) = &mut first.config else {
             return Err(Failure::Failed("a config is a JSON object".to_owned()));
         };

@@ -28,7 +28,8 @@ impl Embedding {
             && most > 0.0
             && vector.iter().all(|number| number.is_finite());
         // Divided first: a scale of tiny numbers would be infinite.
-        is_usable.then(|| Self::from_numbers(vector.iter().map(|x| (x / most * STEPS).round() as i16).collect()))
+        is_usable
+            .then(|| Self::from_numbers(vector.iter().map(|x| (x / most * STEPS).round() as i16).collect()))
     }
 
     fn from_numbers(numbers: Box<[i16]>) -> Self {
@@ -89,7 +90,8 @@ mod tests {
     use super::*;
 
     fn exact(a: &[f32], b: &[f32]) -> f64 {
-        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        let dot =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
         dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
     }
 

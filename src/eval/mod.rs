@@ -7,6 +7,7 @@
 mod bootstrap;
 mod goals;
 mod metrics;
+mod modes;
 mod report;
 mod set;
 mod unfloored;
@@ -33,6 +34,7 @@ use crate::service::{
 pub use bootstrap::{Difference, Pair, RESAMPLES, paired};
 pub use goals::{Goal, Goals};
 pub use metrics::{Figures, Metric, Outcome, Share, Summary, places, quantile};
+pub use modes::{Mode, SetModes};
 pub use report::{Comparison, GroupDifference, MetricDifference, Report, RunReport, SetReport};
 pub use set::{Half, Query, Set, SetError};
 
@@ -141,6 +143,7 @@ pub async fn evaluate(
     };
     let assembled = asking.assembled().await.map_err(failed("assembly"))?;
     let resident = resident(&serde_json::from_slice(&assembled)?, asking.uploaded.len());
+    service.complete_vectors(&asking.caller).await.map_err(failed("vectors"))?;
     // The first search of a catalog builds its index, which no later one pays for.
     if let Some(first) = set.queries.first() {
         asking.search(&asking.cut(&first.query), None).await.map_err(failed("first query"))?;

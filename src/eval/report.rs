@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::bootstrap::{Difference, Pair, RESAMPLES, paired};
 use super::goals::{Goal, Goals};
 use super::metrics::{Metric, Outcome, Summary};
+use super::modes::{self, SetModes};
 use super::set::{Half, Set};
 use super::{Resident, Row, Run};
 
@@ -21,6 +22,9 @@ pub struct Report {
     /// Figures to reach, where some were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<Goal>,
+    /// An endpoint in all its modes, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<SetModes>,
 }
 
 /// One set under one or two settings.
@@ -206,7 +210,7 @@ impl MetricDifference {
 }
 
 /// Figures of shares have three digits, as a set of a thousand queries allows.
-fn share(figure: Option<f64>) -> String {
+pub(super) fn share(figure: Option<f64>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.3}"))
 }
 
@@ -226,7 +230,7 @@ const LEGEND: &str = "\
 
 impl Report {
     pub fn new(limit: u32, sets: Vec<SetReport>) -> Self {
-        Self { toolrack: env!("CARGO_PKG_VERSION"), limit, sets, goals: Vec::new() }
+        Self { toolrack: env!("CARGO_PKG_VERSION"), limit, sets, goals: Vec::new(), modes: Vec::new() }
     }
 
     /// Tells beside the figures which of them were to be reached.
@@ -234,6 +238,12 @@ impl Report {
     pub fn with_goals(mut self, goals: &Goals) -> Self {
         self.goals = goals.compare(&self.sets);
         self
+    }
+
+    /// Tells the modes of an endpoint as well.
+    #[must_use]
+    pub fn with_modes(self, modes: Vec<SetModes>) -> Self {
+        Self { modes, ..self }
     }
 
     /// The whole report for people.
@@ -254,6 +264,9 @@ impl Report {
         if !self.goals.is_empty() {
             section(&mut out, "## Goals");
             goal_table(&mut out, &self.goals);
+        }
+        if !self.modes.is_empty() {
+            modes::write(&mut out, &self.modes);
         }
         for set in &self.sets {
             set.write(&mut out, self.sets.len() > 1);
@@ -391,14 +404,14 @@ fn resident_table(out: &mut String, sets: &[SetReport]) {
     table(out, &head, rows.collect());
 }
 
-fn section(out: &mut String, text: &str) {
+pub(super) fn section(out: &mut String, text: &str) {
     out.push('\n');
     out.push_str(text);
     out.push('\n');
 }
 
 /// A table whose columns are as wide as their widest cell.
-fn table(out: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
+pub(super) fn table(out: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let cleaned =
         |row: Vec<String>| -> Vec<String> { row.iter().map(|cell| cell.replace('|', "\\|")).collect() };

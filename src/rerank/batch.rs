@@ -120,7 +120,8 @@ mod tests {
     #[test]
     fn logits_of_any_request_turn_all_scores() {
         let row = |index, raw| Row { index, raw };
-        let ranked = merge(vec![vec![row(0, 0.5), row(1, 0.25)], vec![row(2, 3.0), row(3, -4.0)]], 10, Scale::Unknown);
+        let ranked =
+            merge(vec![vec![row(0, 0.5), row(1, 0.25)], vec![row(2, 3.0), row(3, -4.0)]], 10, Scale::Unknown);
         assert_eq!(ranked.iter().map(|row| row.index).collect::<Vec<_>>(), [2, 0, 1, 3]);
         assert!((ranked[1].score - 0.622_459).abs() < 1e-5);
         assert!((ranked[1].raw - 0.5).abs() < f64::EPSILON, "the raw score stays");

@@ -277,11 +277,14 @@ impl<'a> Batches<'a> {
                 max_answer: max_answer(self.way.dialect, &body),
                 body: body.into(),
             };
-            let read = |answer: &[u8], is_html: bool| read(answer, self.way.dialect, documents.len(), is_html);
-            self.wire.send(&call, self.budget, read).await.map(|answer| (run.start, answer)).map_err(|failure| {
-                let limit = refusal::limit(failure.status(), &failure.text, documents.len() + query);
-                (failure.fault, limit)
-            })
+            let read =
+                |answer: &[u8], is_html: bool| read(answer, self.way.dialect, documents.len(), is_html);
+            self.wire.send(&call, self.budget, read).await.map(|answer| (run.start, answer)).map_err(
+                |failure| {
+                    let limit = refusal::limit(failure.status(), &failure.text, documents.len() + query);
+                    (failure.fault, limit)
+                },
+            )
         });
         // In any order, so that a fault need not wait for the requests before it.
         let mut answers: Vec<(usize, T)> =

@@ -4,10 +4,11 @@
 //! as a fault. Knows nothing of tools, catalogs, sessions or stores: it gets texts and gives back an order. A fault
 //! is never an error for the agent; the caller ranks by keyword instead and tells the reason.
 //!
-//! `dialect` names the request shapes, `providers` is the table of what is known about hosts, `route` makes URLs,
+//! `dialect` tells how request shapes differ, `providers` is the table of what is known about hosts, `route` makes URLs,
 //! `headers` and `body` make requests, `wire` sends one, `parse` reads its answer, `refusal` its error, `batch` cuts and
-//! merges, `vectors` knows endpoints that make vectors, `probe` finds out what the table does not know, and `client` puts them in order. `resilience` and `resilient`
-//! stand before all that: breaker, cache, shared calls, a limit on calls at once.
+//! merges, `vectors` knows endpoints that make vectors, `probe` finds out what the table does not know, and `client` puts
+//! them in order. `resilience` and `resilient` stand before all that: breaker, cache, shared calls, a limit on calls at
+//! once.
 
 mod batch;
 mod body;

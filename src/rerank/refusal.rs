@@ -3,10 +3,9 @@
 //! Owns the reading of error texts. They are hostile and may echo query and documents, so they go no further than
 //! here: numbers and dialects come out, never text.
 
+use crate::core::policy::Dialect;
 use serde::Deserialize;
 use serde_json::Value;
-use crate::core::policy::Dialect;
-
 
 /// Bytes of an error body that are read; Infinity's echo a whole request.
 pub(super) const MAX_ERROR_BYTES: usize = 64 * 1024;

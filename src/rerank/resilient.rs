@@ -78,7 +78,8 @@ impl Reply {
     fn size(&self) -> usize {
         64 + match self {
             Self::Ranking(ranking) => {
-                ranking.rows.len() * size_of::<Ranked>() + ranking.notes.iter().map(String::len).sum::<usize>()
+                ranking.rows.len() * size_of::<Ranked>()
+                    + ranking.notes.iter().map(String::len).sum::<usize>()
             }
             Self::Vectors(vectors) => vectors.rows.iter().flatten().map(Embedding::bytes).sum(),
         }
@@ -288,13 +289,7 @@ fn credential(request: &RerankRequest) -> Digest {
 }
 
 impl Inner {
-    async fn call(
-        self: Arc<Self>,
-        keys: Keys,
-        ticket: Ticket,
-        request: RerankRequest,
-        wish: Wish,
-    ) -> Told {
+    async fn call(self: Arc<Self>, keys: Keys, ticket: Ticket, request: RerankRequest, wish: Wish) -> Told {
         let host = request.endpoint.host_str().unwrap_or_default().to_owned();
         let ends = tokio::time::Instant::from(wish.ends);
         let asked_for = ends.saturating_duration_since(tokio::time::Instant::now());
@@ -303,7 +298,9 @@ impl Inner {
                 let left = ends.saturating_duration_since(tokio::time::Instant::now());
                 let asked = RerankRequest { deadline: left, ..request };
                 match wish.kind {
-                    Kind::Ranking => self.reranker.rerank(asked).await.map(|told| Reply::Ranking(told.into())),
+                    Kind::Ranking => {
+                        self.reranker.rerank(asked).await.map(|told| Reply::Ranking(told.into()))
+                    }
                     Kind::Vectors => self.reranker.embed(asked).await.map(|told| Reply::Vectors(told.into())),
                 }
             }

@@ -39,9 +39,8 @@ const BASES: [&str; 2] = ["/openai", "/deployments/"];
 /// Most texts in a request to a host.
 pub(super) fn texts(url: &Url) -> usize {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-    let is_below = |known: &str| {
-        host.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
+    let is_below =
+        |known: &str| host.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     HOSTS.iter().find(|(known, _)| is_below(known)).map_or(UNKNOWN_TEXTS, |(_, texts)| *texts)
 }
 
@@ -261,7 +260,8 @@ mod tests {
 
     #[test]
     fn documents_are_ranked_by_their_cosine_with_the_query() {
-        let answer = r#"{"data":[{"embedding":[1,0]},{"embedding":[-1,0]},{"embedding":[2,0]},{"embedding":[1,1]}]}"#;
+        let answer =
+            r#"{"data":[{"embedding":[1,0]},{"embedding":[-1,0]},{"embedding":[2,0]},{"embedding":[1,1]}]}"#;
         let ranked = rank(answer.as_bytes(), 3, false).unwrap();
         assert_eq!(ranked.rows.iter().map(|row| row.index).collect::<Vec<_>>(), [1, 2, 0]);
         assert!((ranked.rows[0].raw - 1.0).abs() < 1e-9 && (ranked.rows[2].raw + 1.0).abs() < 1e-9);

@@ -204,7 +204,9 @@ impl Context {
     /// The scope and head that a layer of the merged config came from.
     pub(super) fn layer(&self, caller: &Caller, origin: policy::Origin) -> (Scope, &Arc<Head>) {
         match (origin, &caller.project) {
-            (policy::Origin::Project, Some(project)) => (Scope::Project(project.clone()), &self.heads.project),
+            (policy::Origin::Project, Some(project)) => {
+                (Scope::Project(project.clone()), &self.heads.project)
+            }
             _ => (Scope::User(caller.user.clone()), &self.heads.user),
         }
     }

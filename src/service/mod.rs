@@ -47,9 +47,7 @@ pub use matcher_test::{
 };
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
-pub use search::{
-    Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState,
-};
+pub use search::{Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState};
 pub use session::LedgerDocument;
 pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,

@@ -262,7 +262,9 @@ impl Toolrack {
             }
         }
         let unused_since = now_ms() - VECTOR_TTL_MS;
-        while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE) {}
+        while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
+        {
+        }
         Ok(expired)
     }
 }

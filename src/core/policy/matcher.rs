@@ -314,7 +314,9 @@ fn check_embedding(setting: &mut MatcherSetting, reader: &mut Reader) {
         reader.at("dialect", |reader| reader.fault("invalid_value", detail));
     }
     let origin = |endpoint: &Option<Endpoint>| endpoint.as_ref().map(|endpoint| endpoint.url.origin());
-    if setting.embedding_endpoint.is_some() && origin(&setting.embedding_endpoint) != origin(&setting.endpoint) {
+    if setting.embedding_endpoint.is_some()
+        && origin(&setting.embedding_endpoint) != origin(&setting.endpoint)
+    {
         setting.embedding_endpoint = None;
         // The key goes to one origin.
         let detail = "this address must have the scheme, host and port of `endpoint`";

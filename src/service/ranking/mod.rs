@@ -20,8 +20,8 @@ use crate::core::ranking::{CatalogIndex, Part, search};
 use crate::core::warning::Warning;
 use crate::rerank::RerankFault;
 
-pub use explanation::{FieldWeight, MatchExplanation, TermExplanation};
 pub(super) use endpoint::{document, settings, tenant};
+pub use explanation::{FieldWeight, MatchExplanation, TermExplanation};
 pub(super) use vectors::ViewVectors;
 
 /// Why a configured endpoint may not have ranked: every `reason` of a degraded search.

@@ -114,7 +114,7 @@ impl Toolrack {
         words: &[Outcome],
     ) -> Result<Endorsement, &'static str> {
         let most = endpoint.matcher.max_documents as usize;
-        let (orders, warnings) = self.by_cosine(asking, endpoint, words).await?;
+        let (orders, warnings) = self.by_cosine(asking, endpoint, words, endpoint.ends).await?;
         let found = words.iter().zip(&orders).map(|(words, order)| {
             if words.asks_for_all {
                 return by_keywords(words);
@@ -137,13 +137,18 @@ impl Toolrack {
         if endpoint.matcher.embedding_model.is_none() || asking.context.view().visible().nth(most).is_none() {
             return (nothing(), Vec::new());
         }
-        match self.by_cosine(asking, endpoint, words).await {
+        // The ranking itself needs its share of the time.
+        let now = Instant::now();
+        let ends = now + endpoint.ends.saturating_duration_since(now) / 2;
+        match self.by_cosine(asking, endpoint, words, ends).await {
             Ok((orders, warnings)) => {
                 let ids = |order: Vec<Endorsed>| order.into_iter().take(most).map(|tool| tool.id).collect();
                 (orders.into_iter().map(ids).collect(), warnings)
             }
             Err(reason) => {
-                let detail = format!("the embedding model did not answer ({reason}); words alone chose what is ranked");
+                let detail = format!(
+                    "the embedding model did not answer ({reason}); words alone chose what is ranked"
+                );
                 (nothing(), vec![Warning::new("first_stage_failed", detail)])
             }
         }
@@ -155,6 +160,7 @@ impl Toolrack {
         asking: &Asking<'_>,
         endpoint: &Endpoint<'_>,
         words: &[Outcome],
+        ends: Instant,
     ) -> Result<(Vec<Vec<Endorsed>>, Vec<Warning>), &'static str> {
         let context = asking.context;
         let source = source(context, endpoint);
@@ -169,7 +175,7 @@ impl Toolrack {
         };
         let asked = asking.queries.iter().map(|query| {
             let text = format!("{prefix}{}", asking.text(query));
-            self.0.reranker.embed(source.tenant, source.request(vec![text]), endpoint.ends, true)
+            self.0.reranker.embed(source.tenant, source.request(vec![text]), ends, true)
         });
         let made = try_join_all(asked).await.map_err(failed)?;
         let queries: Option<Vec<Embedding>> =
@@ -182,7 +188,7 @@ impl Toolrack {
         if !missing.is_empty() {
             let most = endpoint.matcher.max_documents as usize;
             let wanted = self.wanted(context, words, &vectors, &missing, most);
-            self.make(&source, &vectors, &wanted, endpoint.ends).await.map_err(failed)?;
+            self.make(&source, &vectors, &wanted, ends).await.map_err(failed)?;
             missing = vectors.missing(width);
             if !missing.is_empty() {
                 self.fill_in_background(&source, &vectors);
@@ -225,7 +231,8 @@ impl Toolrack {
 
     /// Begins, at the first assembly of a view, to make the vectors that its searches will need.
     pub(in crate::service) async fn prepare_vectors(&self, caller: &Caller, context: &Context) {
-        let Some(matcher) = context.policy().matcher.as_ref().filter(|matcher| wants_vectors(matcher, context))
+        let Some(matcher) =
+            context.policy().matcher.as_ref().filter(|matcher| wants_vectors(matcher, context))
         else {
             return;
         };
@@ -249,7 +256,8 @@ impl Toolrack {
     /// The database, or an internal error that holds the endpoint's fault.
     pub async fn complete_vectors(&self, caller: &Caller) -> Result<usize, Error> {
         let context = self.context(caller, &super::super::GrantFields::default()).await?;
-        let Some(matcher) = context.policy().matcher.as_ref().filter(|matcher| wants_vectors(matcher, &context))
+        let Some(matcher) =
+            context.policy().matcher.as_ref().filter(|matcher| wants_vectors(matcher, &context))
         else {
             return Ok(0);
         };
@@ -304,11 +312,7 @@ impl Toolrack {
         let (mut rows, mut found) = (Vec::new(), Vec::new());
         for (at, vector) in wanted.iter().zip(&made.rows) {
             let Some(vector) = vector else { continue };
-            rows.push(VectorRow {
-                text: vectors.tools[*at].1,
-                vector: vector.to_bytes(),
-                used_at_ms: now,
-            });
+            rows.push(VectorRow { text: vectors.tools[*at].1, vector: vector.to_bytes(), used_at_ms: now });
             found.push((*at, Arc::new(vector.clone())));
         }
         for (at, vector) in &found {

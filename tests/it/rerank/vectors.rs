@@ -19,7 +19,8 @@ fn vector(text: &str) -> [f64; 3] {
 }
 
 fn embedded(call: &Call) -> Response<Body> {
-    let row = |(at, text): (usize, String)| json!({"object": "embedding", "index": at, "embedding": vector(&text)});
+    let row =
+        |(at, text): (usize, String)| json!({"object": "embedding", "index": at, "embedding": vector(&text)});
     let data: Vec<Value> = call.documents().into_iter().enumerate().map(row).collect();
     json_reply(200, &json!({"object": "list", "data": data, "model": "v"}))
 }
@@ -40,9 +41,7 @@ fn sent(calls: &[Call]) -> Vec<String> {
 
 /// Tools of which one is about doves and none else is about birds; each with a group of its own kind.
 fn many(count: usize) -> Vec<Value> {
-    let tool = |at: usize| {
-        json!({"name": format!("tool_{at:03}"), "group": "g", "description": format!("Sorts the box number {at}.")})
-    };
+    let tool = |at: usize| json!({"name": format!("tool_{at:03}"), "group": "g", "description": format!("Sorts the box number {at}.")});
     let mut tools: Vec<Value> = (0..count).map(tool).collect();
     tools.push(json!({"name": "aviary", "group": "g", "description": "Feeds each dove."}));
     tools
@@ -97,7 +96,8 @@ async fn a_changed_tool_alone_is_sent_again() {
     let user = messenger(&app, matcher(&endpoint)).await;
     user.search(json!({"query": "pigeon"})).await.ok();
     endpoint.take();
-    let changed = json!({"upsert": [{"name": "send_letter", "group": "mail", "description": "Send a dove."}]});
+    let changed =
+        json!({"upsert": [{"name": "send_letter", "group": "mail", "description": "Send a dove."}]});
     user.client().patch(&user.path(&["catalog"]), &changed).await.ok();
     let answer = user.search(json!({"query": "pigeon"})).await.ok();
     assert!(names(&answer)[..2].contains(&"send_letter"), "{answer}");
@@ -164,7 +164,10 @@ async fn a_limit_on_texts_is_learned() {
     let endpoint = Endpoint::with(|call, _| async move {
         match call.documents().len() {
             0..=8 => embedded(&call),
-            some => json_reply(422, &json!({"error": format!("batch size {some} > maximum allowed batch size 8")})),
+            some => json_reply(
+                422,
+                &json!({"error": format!("batch size {some} > maximum allowed batch size 8")}),
+            ),
         }
     })
     .await;
@@ -276,7 +279,11 @@ async fn vectors_choose_what_a_reranker_gets_of_a_large_catalog() {
     assert!(documents.iter().any(|text| text.contains("pigeon")), "{documents:?}");
     for call in calls.iter().filter(|call| call.path == "/v1/embeddings") {
         assert_eq!(call.body["model"], "e");
-        assert_eq!(call.body.get("rank_fields"), None, "what the reranker gets besides is not for this model");
+        assert_eq!(
+            call.body.get("rank_fields"),
+            None,
+            "what the reranker gets besides is not for this model"
+        );
         assert!(call.header("authorization").is_some());
     }
 }

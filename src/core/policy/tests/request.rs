@@ -45,7 +45,8 @@ fn every_dialect_has_its_name() {
 #[test]
 fn what_makes_vectors_and_what_ranks_have_their_own_dialects() {
     assert_eq!(faults_of("dialect", &json!("openai")), ["/matcher/dialect invalid_value"]);
-    let vectors = json!({"matcher": {"kind": "embedding", "endpoint": "https://a.example", "dialect": "tei"}});
+    let vectors =
+        json!({"matcher": {"kind": "embedding", "endpoint": "https://a.example", "dialect": "tei"}});
     assert_eq!(faults(&vectors), ["/matcher/dialect invalid_value"]);
     let (read, warnings) = load(&vectors);
     assert_eq!(warnings.len(), 1);
@@ -55,9 +56,7 @@ fn what_makes_vectors_and_what_ranks_have_their_own_dialects() {
 
 #[test]
 fn the_address_of_an_embedding_model_has_the_origin_that_the_key_belongs_to() {
-    let with = |address: &str| {
-        json!({"matcher": {"endpoint": "https://a.example/v1/rerank", "embedding_model": "m", "embedding_endpoint": address}})
-    };
+    let with = |address: &str| json!({"matcher": {"endpoint": "https://a.example/v1/rerank", "embedding_model": "m", "embedding_endpoint": address}});
     let model = merged(&with("https://a.example:443/other"));
     assert_eq!(model.embedding_endpoint.unwrap().path(), "/other");
     for other in ["http://a.example/other", "https://a.example:8443", "https://b.example"] {
