@@ -73,6 +73,8 @@ table! {
         "Changes of a rerank endpoint's circuit breaker: to open, half_open or closed."
     ASSEMBLIES "toolrack_assemble_total" MetricKind::Counter, ["tier", "format"]
         "Assemblies by tier and format."
+    PRELOADS "toolrack_preload_total" MetricKind::Counter, ["outcome", "reason"]
+        "First assemblies of sessions that asked an endpoint what to preload: found, nothing or failed, and why it failed, or none."
     CACHE_BREAKS "toolrack_cache_break_total" MetricKind::Counter, ["reason"]
         "Assemblies that broke a session's prompt cache prefix."
     WARM_EVICTIONS "toolrack_warm_evictions_total" MetricKind::Counter, []
@@ -119,6 +121,11 @@ pub fn assemble(tier: u8, format: &'static str) {
     const TIERS: [&str; 4] = ["0", "1", "2", "3"];
     let tier = TIERS.get(usize::from(tier)).copied().unwrap_or("other");
     REGISTRY.assemblies.with(&REGISTRY.recorder, [tier, format], |counter| counter.increment(1));
+}
+
+/// Records one ranking for a preload: `outcome` is `found`, `nothing` or `failed`, `reason` as in the warning or `none`.
+pub fn preload(outcome: &'static str, reason: &'static str) {
+    REGISTRY.preloads.with(&REGISTRY.recorder, [outcome, reason], |counter| counter.increment(1));
 }
 
 /// Records that an assembly broke a session's cache prefix; `reason` as in the answer.
@@ -239,6 +246,7 @@ struct Registry {
     breaker: Family<Counter, 1>,
     search_seconds: Family<Histogram, 1>,
     assemblies: Family<Counter, 2>,
+    preloads: Family<Counter, 2>,
     cache_breaks: Family<Counter, 1>,
     unknown_calls: Family<Counter, 1>,
     cache_entries: Family<Gauge, 1>,
@@ -275,6 +283,7 @@ impl Registry {
             breaker: Family::new(BREAKER),
             search_seconds: Family::new(SEARCH_SECONDS),
             assemblies: Family::new(ASSEMBLIES),
+            preloads: Family::new(PRELOADS),
             cache_breaks: Family::new(CACHE_BREAKS),
             unknown_calls: Family::new(UNKNOWN_CALLS),
             cache_entries: Family::new(CACHE_ENTRIES),
@@ -397,6 +406,7 @@ mod tests {
     fn recorded_values_show_in_the_text() {
         search("test", "timeout", 0.001);
         assemble(2, "test");
+        preload("test", "timeout");
         cache_break("test");
         unknown_tool_call("test");
         cache_size("test", 3, 4096);
@@ -409,6 +419,7 @@ mod tests {
         for line in [
             "toolrack_search_total{mode=\"test\",reason=\"timeout\"} 1",
             "toolrack_assemble_total{tier=\"2\",format=\"test\"} 1",
+            "toolrack_preload_total{outcome=\"test\",reason=\"timeout\"} 1",
             "toolrack_cache_break_total{reason=\"test\"} 1",
             "toolrack_unknown_tool_calls_total{route=\"test\"} 1",
             "toolrack_cache_bytes{cache=\"test\"} 4096",

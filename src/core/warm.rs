@@ -42,6 +42,15 @@ pub struct WarmChange {
 }
 
 impl WarmChange {
+    /// Adds what a later operation on the same set did.
+    pub fn extend(&mut self, later: Self) {
+        self.added.extend(later.added);
+        self.evicted.extend(later.evicted);
+        self.removed.extend(later.removed);
+        self.updated.extend(later.updated);
+        self.touched.extend(later.touched);
+    }
+
     /// Whether the array of the next assembly may differ, or a promise was made that must be kept.
     pub fn is_durable(&self) -> bool {
         !(self.added.is_empty()

@@ -35,6 +35,11 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
     (
+        "preload_failed",
+        "The matcher's endpoint did not rank, so nothing was preloaded; the detail begins with the reason.",
+    ),
+    ("preload_inactive", "`preload` is enabled, but other settings leave it nothing to do."),
+    (
         "schema_not_object",
         "The root of a tool's schema is no object: providers may refuse it, and arguments are not checked.",
     ),

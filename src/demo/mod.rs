@@ -136,6 +136,7 @@ impl<W: Write> Walk<'_, W> {
             fields: Self::fields(),
             tools: None,
             used: Vec::new(),
+            query: None,
             messages: None,
             epoch: false,
             if_fingerprint: if_fingerprint.map(str::to_owned),

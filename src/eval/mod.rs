@@ -239,6 +239,7 @@ impl Asking<'_> {
             fields: GrantFields::default(),
             tools: None,
             used: Vec::new(),
+            query: None,
             messages: None,
             epoch: false,
             if_fingerprint: None,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
+use super::preload::Preload;
 use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
@@ -14,7 +15,7 @@ use crate::core::grant::{Catalogs, Resolved, ViewTool};
 use crate::core::id::SessionKey;
 use crate::core::messages::last_called_names;
 use crate::core::tool::ToolKey;
-use crate::core::warm::{WarmChange, WarmSet};
+use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
 use crate::telemetry;
 
@@ -29,7 +30,9 @@ pub struct AssembleRequest {
     pub tools: Option<InlineTools>,
     /// Tools that the agent ran natively since the last assembly.
     pub used: Vec<String>,
-    /// The conversation, for the calls in its last turn.
+    /// What the user asks for, in place of the conversation.
+    pub query: Option<String>,
+    /// The conversation, for the calls in its last turn and the user's last text.
     pub messages: Option<Vec<Box<RawValue>>>,
     pub epoch: bool,
     pub if_fingerprint: Option<String>,
@@ -119,8 +122,16 @@ impl Toolrack {
         mut warnings: Vec<Warning>,
     ) -> Result<Assembled, Error> {
         let used = used_tools(&context, &request, &mut warnings);
-        let session =
-            SessionAssembly { context: &context, plan: &plan.plan, request: &request, tools_ref, used };
+        // Before the session is locked: others need not wait for an endpoint.
+        let preload = self.preload(key, &context, &plan.plan, &request).await?;
+        let session = SessionAssembly {
+            context: &context,
+            plan: &plan.plan,
+            request: &request,
+            tools_ref,
+            used,
+            preload,
+        };
         let answer = self
             .update_session(key, Deed::Assembly, |stored, warm, now| {
                 Ok(session.apply(stored, warm, now, warnings))
@@ -184,6 +195,7 @@ struct SessionAssembly<'a> {
     request: &'a AssembleRequest,
     tools_ref: Option<String>,
     used: Vec<ToolKey>,
+    preload: Preload,
 }
 
 impl SessionAssembly<'_> {
@@ -200,12 +212,22 @@ impl SessionAssembly<'_> {
         let exists =
             |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
         let purged = warm.purge(exists);
-        let touched = warm.touch(&self.used, now);
-        let settled = warm.settle(warm_limits(self.context.policy()), self.request.epoch);
-        let shown = shown_warm(self.context, self.plan, warm);
-        warnings.extend(eviction_warning(self.context, &settled.evicted));
-
         let previous = stored.settings.assembled.as_deref();
+        let limits = warm_limits(self.context.policy());
+        let mut change = warm.touch(&self.used, now);
+        change.removed = purged.removed;
+        // Another assembly may have become the first meanwhile; its array is not changed unasked.
+        let preload = Some(&self.preload).filter(|_| previous.is_none());
+        let keys = preload.map(|preload| preload.keys.as_slice()).unwrap_or_default();
+        if !keys.is_empty() {
+            change.extend(warm.warm(keys, limits, now));
+        }
+        // The start of a session is an epoch: no cache holds anything yet, so what was preloaded does not wait.
+        change.extend(warm.settle(limits, self.request.epoch || !keys.is_empty()));
+        let shown = shown_warm(self.context, self.plan, warm);
+        warnings.extend(eviction_warning(self.context, &change.evicted));
+        warnings.extend(preload.and_then(|preload| preload.warning.clone()));
+
         let origin = Origin {
             catalog: catalogs.version().into_owned(),
             config: self.context.merged.digest.to_string(),
@@ -232,7 +254,7 @@ impl SessionAssembly<'_> {
         };
         let changed = previous != Some(&state);
         let update = Update {
-            warm: WarmChange { touched: touched.touched, removed: purged.removed, ..settled },
+            warm: change,
             settings: changed.then(|| SessionSettings { assembled: Some(Arc::new(state)) }),
             clear: false,
         };

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::heads::{API_KEY, Head};
+use super::preload::preload_obstacle;
 use super::ranking::settings;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
@@ -171,6 +172,11 @@ impl Toolrack {
             // What could not be read of the stored document is not in the patched one either.
             warnings.splice(0..0, before.warnings.iter().cloned());
         }
+        // Another layer may have what this one lacks.
+        if let Some(obstacle) = preload_obstacle(&policy::merge(&parsed.layer, &policy::Layer::default())) {
+            let detail = format!("by this document alone nothing is preloaded: {obstacle}");
+            warnings.push(Warning::new("preload_inactive", detail).at("/preload"));
+        }
         let endpoint = parsed.layer.matcher.as_ref().and_then(|matcher| matcher.endpoint.as_ref());
         if let Some(endpoint) = endpoint {
             check_url(endpoint.url(), &self.0.addresses)
@@ -311,7 +317,11 @@ impl Toolrack {
                 shown.insert("api_key".to_owned(), key.clone());
             }
         }
-        let warnings = user_head.warnings.iter().chain(&project_head.warnings).cloned().collect();
+        let mut warnings: Vec<Warning> =
+            user_head.warnings.iter().chain(&project_head.warnings).cloned().collect();
+        warnings.extend(preload_obstacle(&merged).map(|obstacle| {
+            Warning::new("preload_inactive", format!("nothing is preloaded: {obstacle}")).at("/preload")
+        }));
         Ok(EffectiveConfig { user, project, config, matcher, warnings })
     }
 }

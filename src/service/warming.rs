@@ -23,6 +23,16 @@ pub(super) fn may_warm(view: &View, id: u32) -> bool {
     view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable)
 }
 
+/// The tools of these ids that can be warm, in order, each once.
+pub(super) fn warmable(view: &View, ids: &[u32]) -> Vec<(ToolKey, u32)> {
+    let mut found: Vec<(ToolKey, u32)> = Vec::new();
+    for id in ids.iter().copied().filter(|id| may_warm(view, *id)) {
+        let key = view.get(id).map(|tool| tool.tool.tool.key());
+        found.extend(key.filter(|key| !found.iter().any(|(known, _)| known == key)).map(|key| (key, id)));
+    }
+    found
+}
+
 impl Toolrack {
     /// Warms tools of the view, best first, where the request's session and config allow it; and notes the deed.
     pub(super) async fn warm(&self, context: &Context, ids: &[u32], deed: Deed) -> Result<Warming, Error> {
@@ -30,11 +40,7 @@ impl Toolrack {
         let view = context.view();
         let may_warm_here =
             context.policy().warm_policy != WarmPolicy::Off && !self.plan(context).await?.plan.sends_all();
-        let mut found: Vec<(ToolKey, u32)> = Vec::new();
-        for id in ids.iter().copied().filter(|id| may_warm_here && may_warm(view, *id)) {
-            let key = view.get(id).map(|tool| tool.tool.tool.key());
-            found.extend(key.filter(|key| !found.iter().any(|(known, _)| known == key)).map(|key| (key, id)));
-        }
+        let found = if may_warm_here { warmable(view, ids) } else { Vec::new() };
         let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
         let limits = warm_limits(context.policy());
         let (change, warm) = self

@@ -4,6 +4,7 @@ mod candidates;
 mod dialects;
 mod endpoint;
 mod faults;
+mod preload;
 mod resilience;
 mod vectors;
 

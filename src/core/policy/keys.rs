@@ -55,7 +55,9 @@ settings! {
     warm_policy: WarmPolicy = WarmPolicy::Immediate, by Choice::new(), join Override,
         "When a found tool enters the array. `epoch`: when the caller says `epoch: true`.";
     preload: PreloadSetting => Preload = PreloadSetting::default(), by Object::new(), join Fill,
-        "Warms the best matches of the user's text before it is asked.";
+        "In the first assembly of a session (also after a reset), the matcher ranks the tools for the user's latest \
+         text, and the best matches stand in that array already. Where its endpoint does not answer in time, \
+         nothing is preloaded, with a warning.";
     aliases: BTreeMap<String, Vec<String>> = BTreeMap::new(), by Aliases, join ByName,
         "Phrases that people use for a tool, in any language. Merged by tool, the project's entry winning.";
     matcher: MatcherSetting => Option<Matcher> = (), by MatcherRule, join OneLayer,

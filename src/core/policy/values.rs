@@ -126,8 +126,10 @@ pub struct Toolset {
 inner_table! {
     /// `preload` as one layer says it.
     PreloadSetting {
-        enabled: bool = Some(false), by Reserved(Flag, false), "Whether anything is preloaded.";
-        top_k: u32 = Some(5), by Int { min: 1, max: 64 }, "How many tools are preloaded.";
+        enabled: bool = Some(false), by Flag,
+            "Whether anything is preloaded. Needs a `matcher`, and `query` or `messages` in the assembly.";
+        top_k: u32 = Some(5), by Int { min: 1, max: 64 },
+            "How many tools are preloaded at most; never more than `max_warm_tools`.";
     }
 }
 

@@ -27,10 +27,11 @@ grant_body! {
         /// Not beside `tools_ref`.
         #[schema(value_type = Option<Vec<ToolDefinition>>)]
         tools: Option<Box<RawValue>>,
-        /// What the user asks for, at most 2000 characters. Not beside `messages`. Reserved for preloading.
+        /// What the user asks for, at most 2000 characters: what `preload` ranks the tools for. Not beside `messages`.
         query: Option<String>,
         /// The conversation in any provider's shape, or plain strings. The tools that the model called last count as
-        /// `used`. Never stored or logged.
+        /// `used`; the user's last text, its first 2000 characters, is what `preload` ranks the tools for. Never stored or
+        /// logged.
         #[schema(value_type = Option<Vec<Object>>)]
         messages: Option<Vec<Box<RawValue>>>,
         /// Names of tools that the agent ran natively since the last assembly, so that they are not the ones that
@@ -109,6 +110,7 @@ pub(crate) async fn assemble(
         fields,
         tools: body.tools.map(|tools| Arc::from(tools.get())),
         used: body.used.unwrap_or_default(),
+        query: body.query,
         messages: body.messages,
         epoch: body.epoch.unwrap_or(false),
         if_fingerprint: body.if_fingerprint,

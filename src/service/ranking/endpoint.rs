@@ -34,7 +34,7 @@ pub(super) struct Endorsement {
 }
 
 /// The endpoint of one request, ready to be asked.
-pub(super) struct Endpoint<'a> {
+pub(in crate::service) struct Endpoint<'a> {
     pub matcher: &'a Matcher,
     /// Whose config names it.
     pub owner: Scope,

@@ -116,7 +116,7 @@ impl Toolrack {
     }
 
     /// The endpoint, where it may be asked now.
-    fn willing<'a>(
+    pub(super) fn willing<'a>(
         &self,
         caller: &Caller,
         context: &Context,

@@ -41,7 +41,7 @@ async fn changes(app: &TestApp, to: &str) -> u64 {
 }
 
 /// Asks time after time until it is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(super) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !is_so().await {
         assert!(started.elapsed() < Duration::from_secs(30), "never: {what}");
