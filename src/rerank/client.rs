@@ -3,7 +3,6 @@
 //! Owns the order of the steps: check, route, probe where needed, batches, one more try with a learned limit, merge.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -148,18 +147,18 @@ impl HttpReranker {
 #[async_trait]
 impl Reranker for HttpReranker {
     async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
-        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        let budget = Budget::of(&request);
         Self::within(&request, budget, self.rank(&request, budget)).await
     }
 
     async fn embed(&self, request: RerankRequest) -> Result<Vectors, RerankFault> {
-        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        let budget = Budget::of(&request);
         let request = RerankRequest { query: String::new(), ..request };
         Self::within(&request, budget, self.vectors(&request, budget)).await
     }
 
     async fn probe(&self, request: &RerankRequest) -> Result<Detected, RerankFault> {
-        let budget = Budget { started: Instant::now(), deadline: request.deadline };
+        let budget = Budget { hedge_after: None, ..Budget::of(request) };
         let work = async { probe(&self.wire, request, &self.route(request)?, budget).await };
         Self::within(request, budget, work).await
     }

@@ -54,6 +54,9 @@ pub struct RerankRequest {
     pub known_limit: Option<usize>,
     /// Time for everything: name lookup, probe, all batches, the retries.
     pub deadline: Duration,
+    /// A call that was not answered by then is sent a second time, in place of the one retry, and the first good answer
+    /// counts. Not in the minute after the server said 429.
+    pub hedge_after: Option<Duration>,
 }
 
 impl RerankRequest {
@@ -76,12 +79,13 @@ impl RerankRequest {
             documents,
             known_limit: None,
             deadline,
+            hedge_after: None,
         }
     }
 
     /// Gives all that decides the answer to a digest, piece by piece and without ambiguity: endpoint, dialect, model,
-    /// body and headers. Left out are the API key, which callers digest apart, and deadline and limits, which do not
-    /// change a ranking.
+    /// body and headers. Left out are the API key, which callers digest apart, and deadline, hedging and limits,
+    /// which do not change a ranking.
     pub fn feed(&self, mut digest: impl FnMut(&[u8])) {
         let mut piece = |bytes: &[u8]| {
             digest(&(bytes.len() as u64).to_le_bytes());
@@ -129,6 +133,7 @@ impl fmt::Debug for RerankRequest {
             .field("top_n", &self.top_n)
             .field("known_limit", &self.known_limit)
             .field("deadline", &self.deadline)
+            .field("hedge_after", &self.hedge_after)
             .finish_non_exhaustive()
     }
 }

@@ -191,7 +191,8 @@ impl Resilient {
             Admission::Refuse => return Err(RerankFault::CircuitOpen),
             Admission::Probe(ticket, change) => {
                 inner.tell(&request, change);
-                // On nobody's time.
+                // On nobody's time, and once: what has failed is not asked twice at once.
+                request.hedge_after = None;
                 tokio::spawn(Arc::clone(inner).call(keys, ticket, request, wish));
                 return Err(RerankFault::CircuitOpen);
             }
@@ -285,6 +286,7 @@ fn credential(request: &RerankRequest) -> Digest {
     piece(serde_json::Value::Object(request.extra_body.clone()).to_string().as_bytes());
     piece(request.dialect.name().as_bytes());
     piece(&request.deadline.as_millis().to_le_bytes());
+    piece(&request.hedge_after.map_or(0, |wait| wait.as_millis()).to_le_bytes());
     Digest::of(&text)
 }
 
@@ -386,7 +388,56 @@ fn verdict(outcome: &Told, deadline: Duration) -> Verdict<RerankFault> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use url::Url;
+
     use super::*;
+
+    /// Wants a second of rest after each call, and keeps what it was told about hedging.
+    #[derive(Debug, Default)]
+    struct Tired(Mutex<Vec<Option<Duration>>>);
+
+    #[async_trait]
+    impl Reranker for Tired {
+        async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
+            self.0.lock().unwrap().push(request.hedge_after);
+            Err(RerankFault::Refused { status: 503, retry_after: Some(Duration::from_secs(1)) })
+        }
+
+        async fn embed(&self, _: RerankRequest) -> Result<Vectors, RerankFault> {
+            Err(RerankFault::Unreachable)
+        }
+
+        async fn probe(&self, _: &RerankRequest) -> Result<Detected, RerankFault> {
+            Err(RerankFault::Unreachable)
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_closed_breaker_lets_a_call_be_sent_twice() {
+        let tired = Arc::new(Tired::default());
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), |_, _, _| {});
+        let ask = async || {
+            let endpoint = Url::parse("https://rerank.example/rerank").unwrap();
+            let documents = vec!["d".to_owned()];
+            let request = RerankRequest {
+                hedge_after: Some(Duration::from_millis(10)),
+                ..RerankRequest::new(endpoint, "q".to_owned(), documents, Duration::from_millis(500))
+            };
+            let ends = Instant::now() + request.deadline;
+            resilient.rerank(Digest::of(b"tenant"), request, ends).await
+        };
+        assert!(ask().await.is_err());
+        let started = Instant::now();
+        while tired.0.lock().unwrap().len() < 2 {
+            assert!(started.elapsed() < Duration::from_secs(30), "the way back is never tried");
+            assert_eq!(ask().await, Err(RerankFault::CircuitOpen));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(*tired.0.lock().unwrap(), [Some(Duration::from_millis(10)), None]);
+    }
 
     #[test]
     fn a_request_that_is_refused_by_itself_opens_nothing() {

@@ -1,12 +1,16 @@
-//! The connections: one request, one answer, at most one retry.
+//! The connections: one request, one answer, at most one more request for the same.
 //!
-//! Owns the HTTP clients, the size caps and the retry. Texts of refusals are read only where they may explain what is
+//! Owns the HTTP clients, the size caps, and when a call is sent a second time: after a failure, or beside a request that
+//! takes long. Texts of refusals are read only where they may explain what is
 //! wanted, and are neither logged nor handed on to callers of this module's API.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use futures_util::future::select;
+use moka::future::Cache;
 use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Client, Response, redirect, retry};
@@ -15,6 +19,7 @@ use url::Url;
 use super::fault::RerankFault;
 use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver};
 use super::refusal::{self, MAX_ERROR_BYTES};
+use super::request::RerankRequest;
 use super::retry::{asked_pause, may_pass, pause};
 use crate::core::policy::Dialect;
 
@@ -26,15 +31,26 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ECHO_FACTOR: usize = 4;
 const MIN_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// A server that reached its rate limit is not asked the same twice at once for so long, to not make that worse.
+const LIMITED_FOR: Duration = Duration::from_secs(60);
+/// So many of these servers are remembered.
+const MAX_LIMITED: u64 = 4_096;
 
-/// What is left of a deadline.
+/// What is left of a deadline, and how a call may spend it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
     pub started: Instant,
     pub deadline: Duration,
+    /// A request that was not answered by then is sent a second time beside the first.
+    pub hedge_after: Option<Duration>,
 }
 
 impl Budget {
+    /// The time of a request, from now on.
+    pub(super) fn of(request: &RerankRequest) -> Self {
+        Self { started: Instant::now(), deadline: request.deadline, hedge_after: request.hedge_after }
+    }
+
     pub(super) fn fits(self, pause: Duration) -> bool {
         pause < self.deadline.saturating_sub(self.started.elapsed())
     }
@@ -114,6 +130,8 @@ pub(super) struct Wire {
     https: Client,
     /// For `http` URLs: its resolver admits only addresses that the policy covers.
     plain: Client,
+    /// Origins that said 429 lately.
+    limited: Cache<String, ()>,
 }
 
 impl Wire {
@@ -135,21 +153,37 @@ impl Wire {
         let https = builder(false).https_only(true).build()?;
         // It never speaks TLS, so it loads no certificates.
         let plain = builder(true).tls_certs_only([]).build()?;
-        Ok(Self { policy, https, plain })
+        let limited = Cache::builder().max_capacity(MAX_LIMITED).time_to_live(LIMITED_FOR).build();
+        Ok(Self { policy, https, plain, limited })
     }
 
     fn client(&self, url: &Url) -> &Client {
         if url.scheme() == "http" { &self.plain } else { &self.https }
     }
 
-    /// Sends the call, a second time if that may help and the deadline leaves room for the pause.
+    /// Sends the call, a second time if that may help and the deadline leaves room: after a failure and a pause, or beside
+    /// a request that takes longer than `hedge_after`. Never a third time.
     pub(super) async fn send<T>(
         &self,
         call: &Call,
         budget: Budget,
         read: impl Read<T>,
     ) -> Result<T, Failure> {
-        let failure = match self.attempt(call, &read).await {
+        let mut first = pin!(self.attempt(call, &read));
+        let hedge_after = budget.hedge_after.filter(|wait| budget.fits(*wait));
+        let in_time = match hedge_after {
+            Some(wait) => tokio::time::timeout(wait, first.as_mut()).await.ok(),
+            None => None,
+        };
+        let outcome = match in_time {
+            Some(outcome) => outcome,
+            None if hedge_after.is_some() && !self.is_limited(&call.url) => {
+                tracing::debug!("asking the rerank endpoint a second time beside the first");
+                return first_good(first, pin!(self.attempt(call, &read))).await;
+            }
+            None => first.await,
+        };
+        let failure = match outcome {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
@@ -165,6 +199,19 @@ impl Wire {
 
     /// Sends the call once.
     pub(super) async fn attempt<T>(&self, call: &Call, read: &impl Read<T>) -> Result<T, Failure> {
+        let outcome = self.exchange(call, read).await;
+        if outcome.as_ref().is_err_and(|failure| failure.status() == 429) {
+            self.limited.insert(origin(&call.url), ()).await;
+        }
+        outcome
+    }
+
+    /// Whether the server said 429 in the last minute, to whomever.
+    fn is_limited(&self, url: &Url) -> bool {
+        self.limited.contains_key(&origin(url))
+    }
+
+    async fn exchange<T>(&self, call: &Call, read: &impl Read<T>) -> Result<T, Failure> {
         let response = self
             .client(&call.url)
             .post(call.url.clone())
@@ -187,6 +234,22 @@ impl Wire {
     pub(super) async fn get(&self, url: Url, headers: HeaderMap) -> Option<String> {
         let response = self.client(&url).get(url).headers(headers).send().await.ok()?;
         if response.status().is_success() { Some(read_some(response).await) } else { None }
+    }
+}
+
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// The first good answer to two requests for the same; a failure that a second attempt does not mend is one for both.
+async fn first_good<T, F>(first: F, second: F) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, Failure>> + Unpin,
+{
+    let (outcome, other) = select(first, second).await.factor_first();
+    match outcome {
+        Err(failure) if failure.retry_in.is_some() => other.await,
+        outcome => outcome,
     }
 }
 

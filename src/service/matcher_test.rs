@@ -306,6 +306,8 @@ impl Trial<'_> {
             top_n: documents.len().max(1),
             detected: detected.cloned(),
             deadline: settings.deadline.min(self.ends.saturating_duration_since(Instant::now())),
+            // A test tells how one call does.
+            hedge_after: None,
             ..settings
         }
     }

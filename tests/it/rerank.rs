@@ -4,6 +4,7 @@ mod candidates;
 mod dialects;
 mod endpoint;
 mod faults;
+mod hedging;
 mod preload;
 mod resilience;
 mod vectors;

@@ -37,6 +37,10 @@ inner_table! {
              ranked, and how many texts without a vector a search waits for.";
         timeout_ms: u32 = Some(15_000), by Int { min: 100, max: 60_000 },
             "Deadline of a whole call, in milliseconds; after it the keyword ranking answers.";
+        hedge_ms: u32 = None::<u32>, by Int { min: 10, max: 60_000 },
+            "A request that is not answered after so many milliseconds is sent a second time beside the first, and the \
+             first good answer counts. Absent, never. What is sent twice is paid twice, so set it to what nearly all \
+             calls take. Not in the minute after a 429, and not while the endpoint is tried again after failures.";
         min_score: f64 = None::<f64>, by Number::any(), "Matches that score lower are left out; scores are normalised to 0..1.";
         instruction: String = None::<String>, by Text::up_to(2_000),
             "Told to rerank endpoints that take an instruction; absent, one for tools is. With `embedding` it stands \
@@ -84,6 +88,8 @@ pub struct Matcher {
     pub max_documents: u32,
     /// 100 to 60,000 milliseconds.
     pub timeout_ms: u32,
+    /// 10 to 60,000 milliseconds; none is never.
+    pub hedge_ms: Option<u32>,
     /// Matches that score lower are left out.
     pub min_score: Option<f64>,
     pub instruction: Option<String>,
@@ -166,6 +172,7 @@ impl MatcherSetting {
             top_n: full.top_n?,
             max_documents: full.max_documents?,
             timeout_ms: full.timeout_ms?,
+            hedge_ms: full.hedge_ms,
             min_score: full.min_score,
             instruction: full.instruction,
             embedding_model: full.embedding_model,
@@ -198,6 +205,7 @@ impl fmt::Debug for Matcher {
             .field("top_n", &self.top_n)
             .field("max_documents", &self.max_documents)
             .field("timeout_ms", &self.timeout_ms)
+            .field("hedge_ms", &self.hedge_ms)
             .field("min_score", &self.min_score)
             .field("instruction", &self.instruction)
             .field("embedding_model", &self.embedding_model)

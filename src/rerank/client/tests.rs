@@ -3,6 +3,7 @@
 mod addresses;
 mod batches;
 mod faults;
+mod hedging;
 mod probing;
 
 use std::net::{IpAddr, SocketAddr};

@@ -158,6 +158,7 @@ pub(in crate::service) fn settings(matcher: &Matcher, api_key: Option<SecretStri
         auth_scheme: matcher.auth_scheme.clone(),
         extra_headers: matcher.extra_headers.clone(),
         extra_body: matcher.extra_body.clone(),
+        hedge_after: matcher.hedge_ms.map(|wait| Duration::from_millis(wait.into())),
         instruction: matcher.instruction.clone().or(usual.map(str::to_owned)),
         ..RerankRequest::new(matcher.endpoint.clone(), String::new(), Vec::new(), deadline)
     }
