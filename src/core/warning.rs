@@ -26,6 +26,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("empty_catalog", "The catalogs of this request hold no tools."),
     ("empty_grant", "A selection leaves no tool; the warning names the rule."),
     (
+        "first_stage_failed",
+        "The embedding model beside a reranker did not answer; words alone chose what is ranked. The warning tells why.",
+    ),
+    (
         "hidden_characters",
         "A tool's text holds characters that are not shown; listings and descriptions leave them out.",
     ),
@@ -50,6 +54,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("tool_quarantined", "An uploaded entry was set aside; the detail begins with the reason."),
     ("unknown_tool", "A name means no tool; nothing was done for it."),
     ("unknown_toolset", "There is no toolset of this name; it adds nothing."),
+    (
+        "vectors_incomplete",
+        "Some tools have no vector yet and are ranked by words; the vectors are being made.",
+    ),
     ("warm_evicted", "The bound of the warm set or an epoch took tools out of the array."),
 ];
 

@@ -54,10 +54,14 @@ async fn user_with(app: &TestApp, tools: &[Value], matcher: Value) -> User {
 
 /// The matches of a search that the endpoint ranked: name, score, and what the endpoint said.
 async fn ranked(user: &User, query: &str) -> Vec<(String, f64, f64)> {
+    ranked_as("rerank", user, query).await
+}
+
+async fn ranked_as(mode: &str, user: &User, query: &str) -> Vec<(String, f64, f64)> {
     let answer = user.search(json!({"query": query, "limit": 10, "explain": true})).await.ok();
     assert_eq!(
         (&answer["mode"], &answer["degraded"], answer.get("reason")),
-        (&json!("rerank"), &json!(false), None),
+        (&json!(mode), &json!(false), None),
         "{query}: {answer}"
     );
     let matches = answer["results"][0]["matches"].as_array().unwrap();
@@ -107,6 +111,36 @@ async fn paraphrases_are_ranked_by_the_model_in_every_dialect() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn vectors_rank_paraphrases_as_their_model_does() {
+    let Some(url) = model_url() else { return };
+    let app = TestApp::builder().set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start().await;
+    let tools = committed_tools();
+    let model = "all-MiniLM-L6-v2";
+    let matcher = json!({"endpoint": format!("{url}/v1/rerank"), "dialect": "cohere", "model": model, "fusion": "off",
+        "max_documents": 1_000, "timeout_ms": 60_000});
+    let told = user_with(&app, &tools, matcher).await;
+    let matcher = json!({"kind": "embedding", "endpoint": format!("{url}/v1"), "model": model, "fusion": "off",
+        "max_documents": 1_000, "timeout_ms": 60_000});
+    let compared = user_with(&app, &tools, matcher.clone()).await;
+    for (query, right) in PARAPHRASES {
+        let expected = ranked(&told, query).await;
+        let found = ranked_as("embedding", &compared, query).await;
+        assert_eq!(found[0].0, right, "{query}: {found:?}");
+        for (name, _, cosine) in &found {
+            let Some((_, _, said)) = expected.iter().find(|row| row.0 == *name) else { continue };
+            // Vectors are kept in 12 bits.
+            assert!((2.0 * said - 1.0 - cosine).abs() < 0.002, "{query}: {name} has {cosine}, not {said}");
+        }
+    }
+    let trial = json!({"user": compared.id, "matcher": matcher});
+    let answer = app.admin().post("/v1/setup/matcher-test", &trial).await.ok();
+    assert_eq!((&answer["ok"], &answer["dialect"]), (&json!(true), &json!("openai")), "{answer}");
+    assert!(answer["url"].as_str().unwrap().ends_with("/v1/embeddings"), "{answer}");
+    let floor = answer["min_score_proposed"].as_f64().unwrap();
+    assert!((0.1..0.9).contains(&floor), "{answer}");
 }
 
 /// What the tests above rest on: three APIs that say the same of the same texts, and refuse as their models do.

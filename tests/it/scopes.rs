@@ -261,8 +261,6 @@ async fn wrong_types_and_unknown_keys_name_their_place_and_change_nothing() {
 async fn what_is_reserved_is_refused_and_its_default_accepted() {
     let app = TestApp::start().await;
     let user = app.user();
-    let matcher =
-        |key: &str, value: Value| json!({"matcher": {"endpoint": "https://x.example/rerank", key: value}});
     for (config, pointer) in [
         (json!({"profile": "openai"}), "/profile"),
         (json!({"exposure": "native"}), "/exposure"),
@@ -271,7 +269,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
         (json!({"keep_missed_queries": true}), "/keep_missed_queries"),
         (json!({"hot_tools": {"enabled": true}}), "/hot_tools"),
         (json!({"usage_prior": {"enabled": true}}), "/usage_prior"),
-        (matcher("kind", json!("embedding")), "/matcher/kind"),
     ] {
         let problem = user.put_config(&config).await.problem(422, "unsupported");
         let at = problem["errors"][0]["pointer"].as_str().unwrap();

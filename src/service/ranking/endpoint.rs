@@ -45,6 +45,11 @@ pub(in crate::service) struct Endpoint<'a> {
 }
 
 impl Endpoint<'_> {
+    /// Its time begins now.
+    pub(super) fn begin(self) -> Self {
+        Self { ends: Instant::now() + deadline(self.matcher), ..self }
+    }
+
     /// The request but for query and documents.
     pub(super) fn settings(&self) -> RerankRequest {
         settings(self.matcher, self.api_key.clone())
@@ -79,7 +84,7 @@ impl Toolrack {
         check_url(&matcher.endpoint, &self.0.addresses).map_err(|_| "blocked_address")?;
         let (owner, head) = context.layer(caller, matcher.layer);
         let api_key = self.open_secret(&owner, head, &origin_of(&matcher.endpoint))?;
-        let ends = Instant::now() + Duration::from_millis(u64::from(matcher.timeout_ms));
+        let ends = Instant::now() + deadline(matcher);
         Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, ends })
     }
 
@@ -142,7 +147,6 @@ pub(super) fn rules(matcher: &Matcher, limit: usize) -> EndpointRules {
 
 /// The request to an endpoint but for query and documents.
 pub(in crate::service) fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
-    let deadline = Duration::from_millis(u64::from(matcher.timeout_ms));
     let plain_header = matcher.auth_header.eq_ignore_ascii_case("authorization");
     let (dialect, usual) = match matcher.kind {
         MatcherKind::Rerank => (matcher.dialect, Some(INSTRUCTION)),
@@ -160,8 +164,12 @@ pub(in crate::service) fn settings(matcher: &Matcher, api_key: Option<SecretStri
         extra_body: matcher.extra_body.clone(),
         hedge_after: matcher.hedge_ms.map(|wait| Duration::from_millis(wait.into())),
         instruction: matcher.instruction.clone().or(usual.map(str::to_owned)),
-        ..RerankRequest::new(matcher.endpoint.clone(), String::new(), Vec::new(), deadline)
+        ..RerankRequest::new(matcher.endpoint.clone(), String::new(), Vec::new(), deadline(matcher))
     }
+}
+
+fn deadline(matcher: &Matcher) -> Duration {
+    Duration::from_millis(u64::from(matcher.timeout_ms))
 }
 
 /// Whose answers are kept apart: the user in the project.

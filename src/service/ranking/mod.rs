@@ -99,7 +99,7 @@ impl Toolrack {
         let ranked = match endpoint {
             None => None,
             Some(Err(reason)) => Some(Err(reason)),
-            Some(Ok(endpoint)) => Some(self.rank_by_endpoint(asking, &endpoint, &words).await),
+            Some(Ok(endpoint)) => Some(self.rank_by_endpoint(asking, &endpoint.begin(), &words).await),
         };
         let fallback = match ranked {
             Some(Ok(Endorsement { found, mode, warnings })) => {
