@@ -19,12 +19,14 @@ bench *args:
     cargo bench --locked --bench http -- {{args}}
     cargo run --release --locked --manifest-path benches/lexical/Cargo.toml --target-dir target -- --bench {{args}}
 
-# Retrieval on all sets of TOOLRACK_TEST_DATA/bench, into docs/quality.md.
+# Retrieval on all sets of TOOLRACK_TEST_DATA/bench, by words and with a small model behind an endpoint, into docs/quality.md.
 quality:
     @test -n "${TOOLRACK_TEST_DATA:-}" || { echo "set TOOLRACK_TEST_DATA to the folder of the shared data" >&2; exit 1; }
     @test -d "$TOOLRACK_TEST_DATA/bench" || { echo "TOOLRACK_TEST_DATA=$TOOLRACK_TEST_DATA has no folder bench" >&2; exit 1; }
     @mkdir -p docs
-    cargo run --release --locked -- eval --suite "$TOOLRACK_TEST_DATA/bench" --goals tests/quality/goals.json --markdown docs/quality.md
+    cargo build --release --locked
+    tests/model/run sh -c 'target/release/toolrack eval --suite "$TOOLRACK_TEST_DATA/bench" --goals tests/quality/goals.json \
+      --modes --matcher-url "$TOOLRACK_TEST_MODEL_URL/v1" --matcher-model all-MiniLM-L6-v2 --markdown docs/quality.md'
 
 # The main job, step by step.
 demo:

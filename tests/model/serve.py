@@ -5,7 +5,7 @@
     POST /v1/embeddings           OpenAI
     GET  /healthz
 
-tests/run installs and starts it. By hand, with the packages of requirements.txt: `python tests/model/serve.py --port 9000`.
+tests/model/run installs and starts it. By hand, with the packages of requirements.txt: `python tests/model/serve.py --port 9000`.
 """
 
 import argparse
