@@ -89,8 +89,8 @@ impl CacheReason {
 /// What this answer does to a prompt cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CacheReport {
-    /// Leading entries of `tools` that are byte-equal to this session's previous answer; core and bridge in a first
-    /// or sessionless one.
+    /// Leading entries of `tools` (in `gemini`: declarations) that are byte-equal to this session's previous answer;
+    /// core and bridge in a first or sessionless one.
     pub stable_prefix_len: usize,
     /// Whether that is less than the previous array.
     #[serde(rename = "break")]
@@ -169,7 +169,7 @@ impl Plan {
         let mut warnings = Vec::new();
         let core_tools = || view.visible().filter(|(_, tool)| tool.core);
         let deferred: Vec<(u32, &ViewTool)> = view.visible().filter(|(_, tool)| !tool.core).collect();
-        let tokens_all = view.visible().map(|(_, tool)| tool.tokens(format)).sum();
+        let tokens_all = with_envelope(format, view.visible().map(|(_, tool)| tool.tokens(format)).sum());
         let active = is_active(view, policy, format, window);
 
         let mut tier = 0;
@@ -304,7 +304,7 @@ fn plan_listing(
         warnings.push(Warning::new("listing_over_budget", detail));
     }
     let mut placement = policy.listing_placement;
-    if placement == ListingPlacement::Bridge && format.wire().description_limit().is_some() {
+    if placement == ListingPlacement::Bridge && format.layout().description_limit.is_some() {
         placement = ListingPlacement::Separate;
         let detail =
             format!("`{}` limits descriptions; the listing stands beside the tools", format.as_str());
@@ -434,7 +434,8 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         entries,
     };
     let cache = compare(&sent, input, plan.core + plan.bridge);
-    let tools = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
+    let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
+    let tools = with_envelope(plan.format, entries);
     let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
     let tokens = Tokens {
         all: plan.tokens_all,
@@ -469,7 +470,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     body.push(b'{');
     if changed {
         body.extend_from_slice(b"\"tools\":");
-        write_array(&plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
+        write_array(plan.format, &plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
         body.extend_from_slice(b",\"listing\":");
         body.extend_from_slice(plan.listing_json.as_bytes());
         body.push(b',');
@@ -478,22 +479,29 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     Answer { body, sent, cache, tokens }
 }
 
-/// Writes the joined base and further entries as one array, or null when it would be empty.
-fn write_array<'a>(base: &str, more: impl Iterator<Item = &'a str>, body: &mut Vec<u8>) {
+/// Tokens of entries with what the format puts around them.
+fn with_envelope(format: Format, entries: usize) -> usize {
+    if entries == 0 { 0 } else { entries + format.layout().array.tokens }
+}
+
+/// Writes the joined base and further entries as the value of the provider's field.
+fn write_array<'a>(format: Format, base: &str, more: impl Iterator<Item = &'a str>, body: &mut Vec<u8>) {
+    let array = &format.layout().array;
     let start = body.len();
-    body.push(b'[');
+    body.extend_from_slice(array.open.as_bytes());
+    let first = body.len();
     body.extend_from_slice(base.as_bytes());
     for entry in more {
-        if body.len() > start + 1 {
+        if body.len() > first {
             body.push(b',');
         }
         body.extend_from_slice(entry.as_bytes());
     }
-    if body.len() == start + 1 {
+    if body.len() == first {
         body.truncate(start);
-        body.extend_from_slice(b"null");
+        body.extend_from_slice(array.empty.as_bytes());
     } else {
-        body.push(b']');
+        body.extend_from_slice(array.close.as_bytes());
     }
 }
 
@@ -663,8 +671,15 @@ mod tests {
             let plan = Plan::build(&view, &policy, format, 128_000);
             let answered = answer(&view, &plan, &AnswerInput { warm: &[3], ..AnswerInput::default() });
             let shown = body(&answered);
+            let inside = shown["tools"].pointer("/0/functionDeclarations").unwrap_or(&shown["tools"]);
             let entries: usize =
-                shown["tools"].as_array().unwrap().iter().map(|tool| tokens::count(&tool.to_string())).sum();
+                inside.as_array().unwrap().iter().map(|tool| tokens::count(&tool.to_string())).sum();
+            let around = if format == Format::Gemini {
+                tokens::count("{\"functionDeclarations\":[") + tokens::count("]}")
+            } else {
+                0
+            };
+            let entries = entries + around;
             assert_eq!(answered.tokens.tools, entries, "{format:?}");
             assert_eq!(answered.tokens.listing, tokens::count(shown["listing"]["text"].as_str().unwrap()));
             let saved = answered.tokens.all as i64 - entries as i64 - answered.tokens.listing as i64;

@@ -7,6 +7,9 @@ use super::grant::BridgeTool;
 /// Most tokens of the three tools together, in any format, without a listing (`product.md`, section 3).
 pub const MAX_BRIDGE_TOKENS: usize = 350;
 
+/// The arguments of a search.
+pub(super) const SEARCH_PARAMETERS: &str = r#"{"type":"object","properties":{"query":{"description":"What you want to do; an array for several tasks.","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},"limit":{"type":"integer","description":"Matches per query."}},"required":["query"]}"#;
+
 /// The texts of one bridge tool: description and JSON Schema.
 fn texts(tool: BridgeTool, prefix: &str) -> (String, &'static str) {
     match tool {
@@ -16,7 +19,7 @@ fn texts(tool: BridgeTool, prefix: &str) -> (String, &'static str) {
                  name. Listed tools are available: with the exact name known, skip the search. Found tools can be called \
                  with {prefix}tool_call."
             ),
-            r#"{"type":"object","properties":{"query":{"description":"What you want to do; an array for several tasks.","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},"limit":{"type":"integer","description":"Matches per query."}},"required":["query"]}"#,
+            SEARCH_PARAMETERS,
         ),
         BridgeTool::Describe => (
             "Show what listed or found tools do and which arguments they take.".to_owned(),
@@ -40,7 +43,8 @@ pub fn render(tool: BridgeTool, format: Format, prefix: &str, listing: Option<&s
     push_string(&description, &mut quoted);
     let mut json = String::new();
     let name = tool.name(prefix);
-    format.wire().write_tool(ToolText { wire_name: &name, description: &quoted, parameters }, &mut json);
+    let text = ToolText { wire_name: &name, description: &quoted, parameters, members: Vec::new() };
+    format.layout().write(&text, "", &mut json);
     json
 }
 

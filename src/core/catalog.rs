@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::digest::{Digest, Hasher, push_string};
-use super::format::ingest::{EntryLimits, read_entry};
+use super::format::ingest::{EntryLimits, Rejected, read_entries};
 use super::format::{self, Format, TokenCounts, names};
 use super::schema::takes_object;
 use super::text::{hidden_characters, short_description};
@@ -353,17 +353,23 @@ pub struct Upload {
     pub rejected: Vec<&'static str>,
 }
 
+/// Most tools that the entries of one upload may hold in lists of their own, as Gemini's do: five times what a catalog
+/// holds by default.
+const MAX_LISTED_TOOLS: usize = 100_000;
+
 /// Reads the entries of an upload. `pointer` is where their list stands in the request.
 pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimits, pointer: &str) -> Upload {
     let mut upload = Upload::default();
+    let mut room = MAX_LISTED_TOOLS;
     for (at, entry) in entries.enumerate() {
-        match read_entry(entry, limits) {
-            Ok(tool) => upload.take(tool, &format!("{pointer}/{at}")),
+        let mut take = |inside: &str, read: Result<Tool, Rejected>| match read {
+            Ok(tool) => upload.take(tool, &format!("{pointer}/{at}{inside}")),
             Err(rejected) => {
-                let place = format!("{pointer}/{at}{}", rejected.pointer);
+                let place = format!("{pointer}/{at}{inside}{}", rejected.pointer);
                 upload.set_aside(rejected.reason, &rejected.detail, place, rejected.name);
             }
-        }
+        };
+        read_entries(entry, limits, &mut room, &mut take);
     }
     upload
 }

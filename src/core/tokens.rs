@@ -11,11 +11,12 @@ pub fn count(text: &str) -> usize {
     if text.is_empty() { 0 } else { bpe_openai::o200k_base().count(text) }
 }
 
-/// What a text's count grows by when `suffix` (punctuation only) is appended.
+/// Tokens of the end of `text` together with `end`, which begins with punctuation and stands behind it.
 ///
-/// o200k splits text into pieces before it merges bytes; a run of punctuation with one space before it is a piece
-/// of its own, so only the last run has to be counted again.
-pub fn growth(text: &str, suffix: &str) -> usize {
+/// What counts is the difference of two such numbers: it is the difference of the full counts of `text` with either
+/// end. o200k splits text into pieces before it merges bytes, and a run of punctuation with one space before it
+/// begins a piece of its own, so nothing before the last run has to be counted again.
+pub fn of_end(text: &str, end: &str) -> usize {
     let run_start = text
         .char_indices()
         .rev()
@@ -23,8 +24,7 @@ pub fn growth(text: &str, suffix: &str) -> usize {
         .last()
         .map_or(text.len(), |(at, _)| at);
     let with_space = if text[..run_start].ends_with(' ') { run_start - 1 } else { run_start };
-    let run = &text[with_space..];
-    count(&format!("{run}{suffix}")).saturating_sub(count(run))
+    count(&format!("{}{end}", &text[with_space..]))
 }
 
 #[cfg(test)]
@@ -39,14 +39,18 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_the_difference_of_full_counts() {
+    fn ends_differ_as_the_full_counts_do() {
         for text in [
-            r#"{"a":["b"]}"#,
-            r#"{"a": { } }"#,
-            "{\"a\":{\n  }\n}",
-            r#"{"a":{"type":"object","properties":{}}}"#,
+            r#"{"a":["b"]"#,
+            r#"{"a": { "#,
+            "{\"a\":{\n  ",
+            r#"{"a":"法令。""#,
+            r#"{"a":{"type":"object","properties":{}"#,
         ] {
-            assert_eq!(growth(text, "}"), count(&format!("{text}}}")) - count(text), "{text}");
+            for end in ["}", "}}", "}}}", r#"},"strict":false}"#, r#"}},"title":"A b"}"#] {
+                let exact = count(&format!("{text}{end}")) - count(&format!("{text}}}"));
+                assert_eq!(of_end(text, end) - of_end(text, "}"), exact, "{text} {end}");
+            }
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct ToolParts<'a> {
     /// A project's tool that wins over a user's tool of the same stored name.
     pub overrides: bool,
     pub aliases: Vec<String>,
+    /// The provider in whose shape the upload came, where `extra` may hold members of its own.
+    pub extra_of: Option<&'static str>,
     /// Members of the upload that Toolrack keeps but does not read.
     pub extra: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
@@ -80,6 +82,25 @@ struct StoredBody<'a> {
     aliases: Vec<String>,
 }
 
+/// What a stored body holds behind the schema for formats that have it.
+#[derive(Debug, Default, Deserialize)]
+pub struct Kept<'a> {
+    #[serde(borrow, default)]
+    pub annotations: Option<&'a RawValue>,
+    /// See [`ToolParts::extra_of`].
+    #[serde(borrow, default)]
+    pub extra_of: Option<Cow<'a, str>>,
+    /// An object.
+    #[serde(borrow, default)]
+    pub extra: Option<&'a RawValue>,
+}
+
+impl Kept<'_> {
+    pub fn is_empty(&self) -> bool {
+        self.annotations.is_none() && self.extra.is_none()
+    }
+}
+
 /// What stands for a schema that the upload left out or gave as null.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
@@ -110,6 +131,10 @@ impl Tool {
         if !parts.aliases.is_empty() {
             body.push_str(",\"aliases\":");
             body.push_str(&serde_json::to_string(&parts.aliases)?);
+        }
+        if let Some(provider) = parts.extra_of {
+            body.push_str(",\"extra_of\":");
+            push_string(provider, &mut body);
         }
         if !parts.extra.is_empty() {
             body.push_str(",\"extra\":{");
@@ -213,6 +238,12 @@ impl Tool {
 
     pub fn aliases(&self) -> &[String] {
         &self.aliases
+    }
+
+    /// What is kept of the upload beside what is read. Most tools have nothing, and are not parsed for it.
+    pub fn kept(&self) -> Kept<'_> {
+        let ends_with_schema = self.parameters.end as usize + 1 == self.body.len();
+        if ends_with_schema { Kept::default() } else { serde_json::from_str(&self.body).unwrap_or_default() }
     }
 
     /// What the tool is called besides its name: its aliases, and the titles that MCP tools carry.

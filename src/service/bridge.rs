@@ -12,8 +12,8 @@ use super::search::{QueryResult, SearchAnswer, SearchRequest, ToolMatch};
 use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{read_arguments, read_calls};
-use crate::core::format::Format;
-use crate::core::format::{ModelCall, render_whole};
+use crate::core::format::native::namespace_name;
+use crate::core::format::{Format, ModelCall, ReadFault, render_whole};
 use crate::core::grant::{BridgeTool, Resolved, View, ViewTool};
 use crate::core::matches::Confidence;
 use crate::core::warning::Warning;
@@ -43,8 +43,12 @@ pub enum BridgeAction {
 /// The id and name that the model used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ReplyTo {
+    /// Empty when the call had none.
     pub id: String,
     pub name: String,
+    /// The namespace of a Responses call that named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
 }
 
 /// One call's answer.
@@ -136,45 +140,44 @@ impl Toolrack {
         let raw = request.calls.get(at).unwrap_or(&Value::Null);
         let call = match context.format.wire().read_call(raw) {
             Ok(call) => call,
-            Err(why) => {
-                // A block of text or thought was never meant as a call: no message to the model could answer it.
-                let kind = raw.get("type").and_then(Value::as_str);
-                if matches!(kind, Some("text" | "thinking" | "redacted_thinking")) {
-                    return Err(Error::invalid(format!("/calls/{at}"), "invalid_call", why));
-                }
-                let id = raw.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let reply_to = ReplyTo { id, name: String::new() };
+            Err(ReadFault::NotACall(why)) => {
+                return Err(Error::invalid(format!("/calls/{at}"), "invalid_call", why));
+            }
+            Err(ReadFault::Broken { call, why }) => {
                 let content = json!({"error": {"code": "invalid_call", "message": why}});
-                return Ok(result(context.format, reply_to, Handled::error(&content)));
+                return Ok(result(context.format, &call, Handled::error(&content)));
             }
         };
-        let reply_to = ReplyTo { id: call.id.clone(), name: call.name.clone() };
-        let handled = match context.view().resolve(&call.name) {
+        let handled = match meant(context.view(), &call) {
             Resolved::Bridge(tool) => self.handle_bridge(context, request, tool, &call, answer).await?,
-            _ => self.pass_through(context, call, answer).await?,
+            Resolved::Tool(id) => self.pass_through(context, &call, Some(id), answer).await?,
+            Resolved::Ambiguous(_) | Resolved::Unknown => {
+                self.pass_through(context, &call, None, answer).await?
+            }
         };
-        Ok(result(context.format, reply_to, handled))
+        Ok(result(context.format, &call, handled))
     }
 
     /// A call of another tool comes back unchanged, under the tool's real name where it is one of the grant.
     async fn pass_through(
         &self,
         context: &Context,
-        call: ModelCall,
+        call: &ModelCall,
+        known: Option<u32>,
         answer: &mut BridgeAnswer,
     ) -> Result<Handled, Error> {
-        let view = context.view();
+        let as_sent = || call.arguments.clone().unwrap_or_default();
         let arguments = match read_arguments(call.arguments.as_ref()) {
-            Ok(arguments) => Value::Object(arguments),
+            Ok(arguments) if !call.is_custom => Value::Object(arguments),
             // Not ours to judge: the agent's own tools may take anything.
-            Err(_) => call.arguments.unwrap_or_default(),
+            _ => as_sent(),
         };
-        let Some((id, tool)) = known_tool(view, &call.name) else {
-            let dispatch =
-                Dispatch { id: call.id, name: call.name, group: None, uploaded_name: None, arguments };
+        let Some((id, tool)) = known.and_then(|id| Some((id, context.view().get(id)?))) else {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            let dispatch = Dispatch { id, name, group: None, uploaded_name: None, arguments };
             return Ok(Handled::Dispatch(vec![dispatch]));
         };
-        let dispatch = Dispatch::of(tool, call.id, arguments);
+        let dispatch = Dispatch::of(tool, call.id.clone(), arguments);
         let warming = self.warm(context, &[id], Deed::Call).await?;
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
@@ -353,11 +356,27 @@ impl Toolrack {
     }
 }
 
-/// The tool of the grant that a name means.
-fn known_tool<'v>(view: &'v View, name: &str) -> Option<(u32, &'v ViewTool)> {
-    match view.resolve_tool(name) {
-        Resolved::Tool(id) => view.get(id).map(|tool| (id, tool)),
-        _ => None,
+/// What a call means. One that names a namespace means a tool of that group alone: the agent may have a tool of the
+/// same name in a namespace of its own.
+fn meant<'v>(view: &'v View, call: &ModelCall) -> Resolved<'v> {
+    if call.is_custom {
+        return Resolved::Unknown;
+    }
+    let Some(namespace) = &call.namespace else { return view.resolve(&call.name) };
+    let of_namespace = |id: &u32| {
+        view.get(*id).is_some_and(|tool| {
+            let groups = [view.group(tool), tool.tool.tool.group()];
+            groups.iter().any(|group| namespace_name(group) == *namespace)
+        })
+    };
+    let found = match view.resolve_tool(&call.name) {
+        Resolved::Tool(id) => vec![id],
+        Resolved::Ambiguous(ids) => ids.to_vec(),
+        Resolved::Bridge(_) | Resolved::Unknown => Vec::new(),
+    };
+    match found.into_iter().filter(of_namespace).collect::<Vec<_>>().as_slice() {
+        [id] => Resolved::Tool(*id),
+        _ => Resolved::Unknown,
     }
 }
 
@@ -366,7 +385,9 @@ fn is_plain_text(arguments: Option<&Value>) -> bool {
     arguments.and_then(Value::as_str).is_some_and(|text| !text.trim_start().starts_with(['{', '[', '"']))
 }
 
-fn result(format: Format, reply_to: ReplyTo, handled: Handled) -> BridgeResult {
+fn result(format: Format, call: &ModelCall, handled: Handled) -> BridgeResult {
+    let reply_to =
+        ReplyTo { id: call.id.clone(), name: call.name.clone(), namespace: call.namespace.clone() };
     match handled {
         Handled::Dispatch(calls) => BridgeResult {
             action: BridgeAction::Dispatch,
@@ -378,7 +399,7 @@ fn result(format: Format, reply_to: ReplyTo, handled: Handled) -> BridgeResult {
         },
         Handled::Respond { content, is_error } => BridgeResult {
             action: BridgeAction::Respond,
-            message: Some(format.wire().result_message(&reply_to.id, &reply_to.name, &content, is_error)),
+            message: Some(format.wire().result_message(call, &content, is_error)),
             reply_to,
             content: Some(content),
             is_error: Some(is_error),

@@ -176,6 +176,10 @@ impl Toolrack {
         let limits = self.0.limits.entry();
         let upload =
             blocking(move || read_upload(entries.iter().map(|entry| entry.get()), limits, pointer)).await?;
+        // An entry may be a list of tools.
+        if upload.tools.len() > limit {
+            return Err(too_many(upload.tools.len(), limit));
+        }
         upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
         Ok(upload)
     }
@@ -526,6 +530,9 @@ fn read_inline(text: &str, limits: EntryLimits, most: usize) -> Result<Arc<Inlin
     let upload = read_upload(entries.iter().map(|entry| entry.get()), limits, "/tools");
     if upload.tools.is_empty() && !entries.is_empty() {
         return Err(Error::with_errors(Kind::EmptyUpload, upload.warnings.iter().map(quarantined).collect()));
+    }
+    if upload.tools.len() > most {
+        return Err(too_many(upload.tools.len(), most));
     }
     let change = catalog::replace(&Catalog::default(), upload.tools);
     let mut warnings = upload.warnings;

@@ -9,7 +9,7 @@ use super::sessions::Session;
 use super::{Error, Kind, Toolrack, blocking};
 use crate::core::assemble::Plan;
 use crate::core::digest::Digest;
-use crate::core::format::{Format, FormatFault};
+use crate::core::format::Format;
 use crate::core::grant::{Catalogs, Selection, View};
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::lexical::Document;
@@ -47,18 +47,10 @@ pub struct GrantFields {
 impl GrantFields {
     pub(super) fn format(&self) -> Result<Option<Format>, Error> {
         let Some(name) = &self.format else { return Ok(None) };
-        Format::parse(name).map(Some).map_err(|fault| match fault {
-            FormatFault::Unsupported => {
-                Error::unsupported("/format", format!("the format `{name}` is not supported yet"))
-            }
-            FormatFault::Unknown => {
-                let known = Format::ALL.map(Format::as_str).join(", ");
-                Error::invalid(
-                    "/format",
-                    "invalid_value",
-                    format!("`{name}` is not a format; there are {known}"),
-                )
-            }
+        Format::parse(name).map(Some).ok_or_else(|| {
+            let known = Format::ALL.map(Format::as_str).join(", ");
+            let detail = format!("`{name}` is not a format; there are {known}");
+            Error::invalid("/format", "invalid_value", detail)
         })
     }
 

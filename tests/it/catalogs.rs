@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::app::{Answer, Client, TestApp, User, path, unique};
+use crate::model::{self, FORMATS, check_array};
 
 mod names;
 
@@ -52,10 +53,30 @@ async fn every_common_shape_is_told_apart_per_entry() {
         json!({"name": "anthropic", "description": "Does it.", "input_schema": schema, "group": "g"}),
         json!({"name": "mcp", "title": "T", "description": "Does it.", "inputSchema": schema,
             "annotations": {"readOnlyHint": true}, "group": "g"}),
+        json!({"toolSpec": {"name": "bedrock", "description": "Does it.", "inputSchema": {"json": schema}},
+            "group": "g"}),
+        json!({"functionDeclarations": [
+            {"name": "gemini", "description": "Does it.", "parametersJsonSchema": schema},
+            {"name": "gemini_old", "description": "Does it.", "parameters": {"type": "OBJECT",
+                "properties": {"b": {"type": "STRING"}, "a": {"type": "INTEGER"}}, "required": ["b"]}},
+        ], "group": "g"}),
+        json!({"type": "namespace", "name": "g", "description": "All of it.", "tools": [
+            {"type": "function", "name": "spaced", "description": "Does it.", "parameters": schema}]}),
+    ];
+    let shapes = [
+        "anthropic",
+        "bedrock",
+        "gemini",
+        "gemini_old",
+        "mcp",
+        "openai_chat",
+        "openai_responses",
+        "plain",
+        "spaced",
     ];
     let uploaded = user.put_catalog(&entries).await.ok();
-    assert_eq!((&uploaded["added"]["count"], &uploaded["warnings"]), (&json!(5), &json!([])));
-    for name in ["plain", "openai_chat", "openai_responses", "anthropic", "mcp"] {
+    assert_eq!((&uploaded["added"]["count"], &uploaded["warnings"]), (&json!(shapes.len()), &json!([])));
+    for name in shapes {
         let stored = tool(&user, name).await;
         let document = stored.ok();
         assert_eq!(
@@ -66,7 +87,7 @@ async fn every_common_shape_is_told_apart_per_entry() {
     }
     assert_eq!(tool(&user, "mcp").await.ok()["annotations"], json!({"readOnlyHint": true}));
     let inline = user.assemble(json!({"tools": entries})).await.ok();
-    assert_eq!(names(&inline), ["anthropic", "mcp", "openai_chat", "openai_responses", "plain"]);
+    assert_eq!(names(&inline), shapes);
     // No group: `other`. No schema: an object without properties, and never a missing field.
     user.put_catalog(&[
         json!({"name": "bare"}),
@@ -77,9 +98,88 @@ async fn every_common_shape_is_told_apart_per_entry() {
     for name in ["bare", "null"] {
         assert_eq!(tool(&user, name).await.ok()["group"], "other");
     }
-    for (format, key) in [("anthropic", "/input_schema/type"), ("openai_chat", "/function/parameters/type")] {
+    for format in FORMATS {
         let assembled = user.assemble(json!({"format": format})).await.ok();
-        assert_eq!(assembled["tools"][0].pointer(key), Some(&json!("object")), "{assembled}");
+        let schema = model::schema_of(format, &model::entries(&assembled["tools"])[0]);
+        assert_eq!(schema.is_none(), format == "gemini", "{assembled}");
+        assert!(schema.is_none_or(|schema| schema["type"] == "object"), "{assembled}");
+    }
+}
+
+#[tokio::test]
+async fn an_array_goes_out_as_it_came_in() {
+    let app = TestApp::start().await;
+    let schema = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}},
+        "required": ["z"]});
+    let named = |name: &str, key: &str| json!({"name": name, "description": "Does it.", key: schema});
+    let with = |mut tool: Value, more: Value| {
+        tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        tool
+    };
+    let own = json!({"type": "OBJECT", "properties": {"z": {"type": "STRING", "nullable": true}}});
+    let arrays = [
+        ("canonical", json!([named("a", "parameters"), named("b", "parameters")])),
+        (
+            "openai_chat",
+            json!([
+                {"type": "function", "function": named("a", "parameters")},
+                {"type": "function", "function": with(named("b", "parameters"), json!({"strict": true}))},
+            ]),
+        ),
+        (
+            "openai_responses",
+            json!([
+                with(named("a", "parameters"), json!({"type": "function", "strict": false})),
+                with(named("b", "parameters"), json!({"type": "function", "strict": true})),
+            ]),
+        ),
+        (
+            "anthropic",
+            json!([
+                named("a", "input_schema"),
+                with(named("b", "input_schema"), json!({"type": "custom", "input_examples": [{"z": "x"}]})),
+            ]),
+        ),
+        (
+            "gemini",
+            json!([{"functionDeclarations": [
+                named("a", "parametersJsonSchema"),
+                {"name": "b", "description": "Does it.", "parameters": own},
+                {"name": "c", "description": "Takes nothing."},
+            ]}]),
+        ),
+        (
+            "bedrock_converse",
+            json!([{"toolSpec": {"name": "a", "description": "Does it.", "inputSchema": {"json": schema}}}]),
+        ),
+        (
+            "mcp",
+            json!([
+                named("a", "inputSchema"),
+                with(
+                    named("b", "inputSchema"),
+                    json!({"title": "B", "annotations": {"readOnlyHint": true},
+                    "outputSchema": {"type": "object"}})
+                ),
+            ]),
+        ),
+    ];
+    for (format, array) in arrays {
+        let user = app.user();
+        let live = user.assemble(json!({"format": format, "tools": array})).await;
+        assert_eq!(live.ok()["tools"], array, "{format}");
+        assert!(format == "gemini" || live.text().contains(&schema.to_string()), "{format}: byte by byte");
+        let written = user.put_catalog(array.as_array().unwrap()).await.ok();
+        assert_eq!(written["warnings"], json!([]), "{format}");
+        let stored = user.assemble(json!({"format": format})).await.ok();
+        assert_eq!(stored["tools"], array, "{format}");
+        // What a GET shows can be sent back.
+        let shown = user.client().get(&user.path(&["catalog"])).await.ok();
+        let again = user.put_catalog(shown["tools"].as_array().unwrap()).await.ok();
+        assert_eq!(again["unchanged"]["count"], json!(model::entries(&array).len()), "{format}");
+        for other in FORMATS {
+            check_array(other, &user.assemble(json!({"format": other})).await.ok());
+        }
     }
 }
 

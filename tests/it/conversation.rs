@@ -188,9 +188,11 @@ async fn talks_through_the_bridge(user: &User, format: &str) {
             (&json!("respond"), &json!(is_error)),
             "{result}"
         );
-        let (to, content) = read_message(format, &result["message"]);
-        assert_eq!((to, content), (id, result["content"].as_str().unwrap()));
-        serde_json::from_str(content).expect("the content is JSON")
+        let (to, content, marked) = read_message(format, &result["message"]);
+        assert_eq!((&*to, marked.unwrap_or(is_error)), (id, is_error), "{format}");
+        let content: Value = serde_json::from_str(&content).expect("the content is JSON");
+        assert_eq!(json!(content.to_string()), result["content"], "{format}");
+        content
     };
 
     let found = ask("c1", "tool_search", json!({"query": "plot the light curve of a variable star"})).await;

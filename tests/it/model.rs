@@ -7,25 +7,50 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 /// The formats that can be asked for.
-pub(crate) const FORMATS: [&str; 3] = ["canonical", "openai_chat", "anthropic"];
+pub(crate) const FORMATS: [&str; 7] =
+    ["canonical", "openai_chat", "openai_responses", "anthropic", "gemini", "bedrock_converse", "mcp"];
 
 pub(crate) const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
 
 /// The definition inside an array entry.
-fn definition(entry: &Value) -> &Value {
-    entry.get("function").unwrap_or(entry)
+pub(crate) fn definition(entry: &Value) -> &Value {
+    entry.get("function").or_else(|| entry.get("toolSpec")).unwrap_or(entry)
 }
 
 pub(crate) fn entry_name(entry: &Value) -> &str {
     definition(entry)["name"].as_str().expect("every entry has a name")
 }
 
+/// The tools in the value of a provider's field, whatever stands around them.
+pub(crate) fn entries(tools: &Value) -> &[Value] {
+    if tools.is_null() {
+        return &[];
+    }
+    let array = tools.as_array().expect("`tools` is an array");
+    match array.as_slice() {
+        [only] => match only.get("functionDeclarations") {
+            Some(inside) => inside.as_array().expect("declarations are an array"),
+            None => array,
+        },
+        _ => array,
+    }
+}
+
+/// The schema of an entry's arguments; only Gemini leaves it out for a tool that takes none.
+pub(crate) fn schema_of<'a>(format: &str, entry: &'a Value) -> Option<&'a Value> {
+    let inner = definition(entry);
+    match format {
+        "anthropic" => inner.get("input_schema"),
+        "gemini" => inner.get("parametersJsonSchema"),
+        "bedrock_converse" => inner.pointer("/inputSchema/json"),
+        "mcp" => inner.get("inputSchema"),
+        _ => inner.get("parameters"),
+    }
+}
+
 /// The names in an assembly's array, in order; none where it is null.
 pub(crate) fn array_names(answer: &Value) -> Vec<&str> {
-    match &answer["tools"] {
-        Value::Null => Vec::new(),
-        tools => tools.as_array().expect("`tools` is an array").iter().map(entry_name).collect(),
-    }
+    entries(&answer["tools"]).iter().map(entry_name).collect()
 }
 
 /// The names behind the bridge: the tools that the session found.
@@ -59,33 +84,69 @@ pub(crate) fn is_wire_name(name: &str) -> bool {
 /// Holds an array against what the provider of its format demands.
 pub(crate) fn check_array(format: &str, answer: &Value) {
     let names = array_names(answer);
-    assert_ne!(answer["tools"], json!([]), "an empty array is refused by providers");
+    if format == "mcp" {
+        assert!(answer["tools"].is_array(), "a list result holds an array");
+    } else {
+        assert_ne!(answer["tools"], json!([]), "an empty array is refused by providers");
+    }
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name stands twice");
-    for entry in answer["tools"].as_array().into_iter().flatten() {
+    for entry in entries(&answer["tools"]) {
         let name = entry_name(entry);
         assert!(is_wire_name(name), "{name}");
-        let (inner, schema) = match format {
-            "canonical" => (entry, "parameters"),
-            "anthropic" => (entry, "input_schema"),
-            "openai_chat" => {
-                assert_eq!(entry["type"], "function", "{name}");
-                assert_eq!(entry.as_object().expect("an object").len(), 2, "{name}");
-                (&entry["function"], "parameters")
+        // Members that may stand beside name, description and schema, and those of what holds the definition.
+        let (around, schema, more): (&[&str], &str, &[&str]) = match format {
+            "canonical" => (&[], "parameters", &[]),
+            "openai_chat" => (&["type", "function"], "parameters", &["strict"]),
+            "openai_responses" => {
+                (&[], "parameters", &["type", "strict", "output_schema", "allowed_callers"])
+            }
+            "anthropic" => {
+                let more = &["type", "strict", "input_examples", "eager_input_streaming", "allowed_callers"];
+                (&[], "input_schema", more)
+            }
+            "gemini" => {
+                let more = &["parameters", "response", "responseJsonSchema", "behavior"];
+                (&[], "parametersJsonSchema", more)
+            }
+            "bedrock_converse" => (&["toolSpec"], "inputSchema", &["strict"]),
+            "mcp" => {
+                let more = &["title", "annotations", "outputSchema", "icons", "_meta", "execution"];
+                (&[], "inputSchema", more)
             }
             other => panic!("no such format: {other}"),
         };
-        let keys: Vec<&str> = inner.as_object().expect("an object").keys().map(String::as_str).collect();
-        assert!(inner[schema].is_object(), "{name}: {}", inner[schema]);
-        let known = |key: &&str| ["name", "description", schema].contains(key);
-        assert!(keys.iter().all(known) && keys.contains(&schema), "{name}: {keys:?}");
+        let keys = |value: &Value| -> Vec<String> {
+            value.as_object().expect("an object").keys().cloned().collect()
+        };
+        if !around.is_empty() {
+            assert_eq!(keys(entry), around, "{name}");
+        }
+        let inner = definition(entry);
+        let known =
+            |key: &String| ["name", "description", schema].contains(&&**key) || more.contains(&&**key);
+        assert!(keys(inner).iter().all(known), "{name}: {:?}", keys(inner));
+        match schema_of(format, entry) {
+            Some(schema) => {
+                assert!(schema.is_object(), "{name}: {schema}");
+                // A schema that says something goes out as it was uploaded.
+                assert!(format == "canonical" || *schema != json!({}), "{name}: the root has no type");
+            }
+            None => assert_eq!(format, "gemini", "{name} has no schema"),
+        }
         if format != "canonical" {
-            // A schema that says something goes out as it was uploaded.
-            assert_ne!(inner[schema], json!({}), "{name}: the root has no type");
             assert_ne!(inner["description"], "", "{name}: an empty description is refused");
         }
-        if format == "openai_chat" {
-            let length = inner["description"].as_str().unwrap_or_default().chars().count();
-            assert!(length <= 1_024, "{name}: a description of {length} characters");
+        match format {
+            "openai_chat" => {
+                assert_eq!(entry["type"], "function", "{name}");
+                let length = inner["description"].as_str().unwrap_or_default().chars().count();
+                assert!(length <= 1_024, "{name}: a description of {length} characters");
+            }
+            "openai_responses" => {
+                assert_eq!(entry["type"], "function", "{name}");
+                assert!(entry["strict"].is_boolean(), "{name}: strict would be guessed");
+            }
+            _ => {}
         }
     }
 }
@@ -96,32 +157,78 @@ pub(crate) fn model_call(format: &str, id: &str, name: &str, arguments: &Value) 
         "canonical" => json!({"id": id, "name": name, "arguments": arguments}),
         "openai_chat" => json!({"id": id, "type": "function",
             "function": {"name": name, "arguments": arguments.to_string()}}),
+        "openai_responses" => json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id,
+            "name": name, "arguments": arguments.to_string(), "status": "completed"}),
         "anthropic" => json!({"type": "tool_use", "id": id, "name": name, "input": arguments}),
+        "gemini" => json!({"functionCall": {"id": id, "name": name, "args": arguments}}),
+        "bedrock_converse" => json!({"toolUse": {"toolUseId": id, "name": name, "input": arguments}}),
+        "mcp" => json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments}}),
         other => panic!("no such format: {other}"),
     }
 }
 
-/// Id and content of a message that answers a call, checked against the format's own shape.
-pub(crate) fn read_message<'a>(format: &str, message: &'a Value) -> (&'a str, &'a str) {
-    let (id, content) = match format {
+/// Id, content and error mark of a message that answers a call, checked against the format's own shape. Gemini's
+/// response is an object: its content is read as the text that it was made from.
+pub(crate) fn read_message(format: &str, message: &Value) -> (String, String, Option<bool>) {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    match format {
         "canonical" => {
             assert_eq!(message["role"], "tool");
             assert!(message["name"].is_string());
-            (&message["id"], &message["content"])
+            (text(&message["id"]), text(&message["content"]), None)
         }
         "openai_chat" => {
             assert_eq!(message["role"], "tool");
-            (&message["tool_call_id"], &message["content"])
+            (text(&message["tool_call_id"]), text(&message["content"]), None)
+        }
+        "openai_responses" => {
+            assert_eq!(message["type"], "function_call_output");
+            assert_eq!(message.as_object().expect("an object").len(), 3);
+            (text(&message["call_id"]), text(&message["output"]), None)
         }
         "anthropic" => {
             assert_eq!(message["role"], "user");
             let block = &message["content"][0];
             assert_eq!(block["type"], "tool_result");
-            (&block["tool_use_id"], &block["content"])
+            let is_error = block.get("is_error").is_some_and(|it| *it == json!(true));
+            (text(&block["tool_use_id"]), text(&block["content"]), Some(is_error))
+        }
+        "gemini" => {
+            assert_eq!(message["role"], "user");
+            let response = &message["parts"][0]["functionResponse"];
+            assert!(response["name"].is_string());
+            let object = response["response"].as_object().expect("a response is an object");
+            assert_eq!(object.len(), 1, "{object:?}");
+            let id = response.get("id").map(text).unwrap_or_default();
+            match object.get("output") {
+                Some(Value::String(output)) => (id, output.clone(), Some(false)),
+                Some(output) => (id, output.to_string(), Some(false)),
+                None => {
+                    assert!(object.contains_key("error"));
+                    (id, response["response"].to_string(), Some(true))
+                }
+            }
+        }
+        "bedrock_converse" => {
+            assert_eq!(message["role"], "user");
+            let result = &message["content"][0]["toolResult"];
+            let is_error = match result["status"].as_str() {
+                Some("success") => false,
+                Some("error") => true,
+                other => panic!("no such status: {other:?}"),
+            };
+            (text(&result["toolUseId"]), text(&result["content"][0]["text"]), Some(is_error))
+        }
+        "mcp" => {
+            assert_eq!(message["jsonrpc"], "2.0");
+            let block = &message["result"]["content"][0];
+            assert_eq!(block["type"], "text");
+            let is_error = message["result"]["isError"].as_bool().expect("a boolean");
+            (text(&message["id"]), text(&block["text"]), Some(is_error))
         }
         other => panic!("no such format: {other}"),
-    };
-    (id.as_str().expect("an id"), content.as_str().expect("a text"))
+    }
 }
 
 /// A listing as a model reads it, line by line.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::app::{TestApp, User};
+use crate::model;
 
 mod warming;
 
@@ -391,8 +392,11 @@ async fn describe_answers_whole_definitions_in_the_asked_format() {
     };
     let parameters = office()[0]["parameters"].clone();
     assert_eq!(of(None, None).await["parameters"], parameters);
-    assert_eq!(of(Some("openai_chat"), None).await["function"]["parameters"], parameters);
-    assert_eq!(of(Some("anthropic"), None).await["input_schema"], parameters);
+    for format in model::FORMATS {
+        let entry = of(Some(format), None).await;
+        assert_eq!(model::entry_name(&entry), "send_email");
+        assert_eq!(model::schema_of(format, &entry), Some(&parameters), "{format}");
+    }
     assert_eq!(of(None, Some("s")).await["input_schema"], parameters, "the session's format");
     assert_eq!(of(Some("canonical"), Some("s")).await["parameters"], parameters, "another for one request");
     assert_eq!(of(None, Some("s")).await["input_schema"], parameters);

@@ -3,51 +3,54 @@
 
 use serde_json::{Value, json};
 
-use super::canonical::{text_at, write_lean_definition};
-use super::{ModelCall, ToolText, WireFormat};
+use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY};
+use super::{ModelCall, ReadFault, Source, WireFormat, refuse_text, text_at};
 
 pub(super) struct Anthropic;
 
-/// Tokens that `input_schema` costs above `parameters`; a test holds it against the vocabulary.
-pub(super) const KEY_TOKENS: usize = 1;
+static LAYOUT: Layout = Layout {
+    open: "{\"name\":",
+    schema: ",\"input_schema\":",
+    schema_end: "",
+    close: "}",
+    empty_description: false,
+    no_arguments: NoArguments::Object,
+    members: &[
+        Member::of(Source::Anthropic, "type", |kind| kind == "custom"),
+        Member::of(Source::Anthropic, "strict", Value::is_boolean),
+        Member::of(Source::Anthropic, "input_examples", Value::is_array),
+        Member::of(Source::Anthropic, "eager_input_streaming", Value::is_boolean),
+        Member::of(Source::Anthropic, "allowed_callers", Value::is_array),
+        Member::of(Source::Anthropic, "cache_control", Value::is_object).mark(),
+        Member::of(Source::Anthropic, "defer_loading", Value::is_boolean).mark(),
+    ],
+    defaults: &[],
+    own_schema: None,
+    description_limit: None,
+    more_tokens: 1,
+    array: PLAIN_ARRAY,
+};
 
 impl WireFormat for Anthropic {
-    fn description_limit(&self) -> Option<usize> {
-        None
+    fn layout(&self) -> &'static Layout {
+        &LAYOUT
     }
 
-    fn write_tool(&self, tool: ToolText<'_>, out: &mut String) {
-        write_lean_definition(tool, "input_schema", out);
+    fn read_call(&self, call: &Value) -> Result<ModelCall, ReadFault> {
+        refuse_text(call)?;
+        let id = text_at(call, "id").unwrap_or_default();
+        let Some(name) = text_at(call, "name") else {
+            let why = "an anthropic call is `{type:\"tool_use\", id, name, input}`";
+            return Err(ReadFault::broken(id, why));
+        };
+        Ok(ModelCall { id, name, arguments: call.get("input").cloned(), ..ModelCall::default() })
     }
 
-    fn read_call(&self, call: &Value) -> Result<ModelCall, String> {
-        let name =
-            text_at(call, "name").ok_or("an anthropic call is `{type:\"tool_use\", id, name, input}`")?;
-        Ok(ModelCall {
-            id: text_at(call, "id").unwrap_or_default(),
-            name,
-            arguments: call.get("input").cloned(),
-        })
-    }
-
-    fn result_message(&self, id: &str, _name: &str, content: &str, is_error: bool) -> Value {
-        let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+    fn result_message(&self, call: &ModelCall, content: &str, is_error: bool) -> Value {
+        let mut block = json!({"type": "tool_result", "tool_use_id": call.id, "content": content});
         if is_error {
             block["is_error"] = Value::Bool(true);
         }
         json!({"role": "user", "content": [block]})
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::tokens::count;
-
-    #[test]
-    fn the_key_costs_what_is_said() {
-        let with =
-            |key: &str| count(&format!(r#"{{"name":"x","description":"y","{key}":{{"type":"object"}}}}"#));
-        assert_eq!(with("input_schema") - with("parameters"), KEY_TOKENS);
     }
 }

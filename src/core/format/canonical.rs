@@ -3,64 +3,41 @@
 
 use serde_json::{Value, json};
 
-use super::{ModelCall, ToolText, WireFormat, object_schema};
-use crate::core::digest::push_string;
+use super::layout::{Layout, NoArguments, PLAIN_ARRAY};
+use super::{ModelCall, ReadFault, WireFormat, refuse_text, text_at};
 
 pub(super) struct Canonical;
 
+static LAYOUT: Layout = Layout {
+    open: "{\"name\":",
+    schema: ",\"parameters\":",
+    schema_end: "",
+    close: "}",
+    empty_description: true,
+    no_arguments: NoArguments::AsIs,
+    members: &[],
+    defaults: &[],
+    own_schema: None,
+    description_limit: None,
+    more_tokens: 0,
+    array: PLAIN_ARRAY,
+};
+
 impl WireFormat for Canonical {
-    fn description_limit(&self) -> Option<usize> {
-        None
+    fn layout(&self) -> &'static Layout {
+        &LAYOUT
     }
 
-    fn write_tool(&self, tool: ToolText<'_>, out: &mut String) {
-        write_definition(tool, "parameters", out);
+    fn read_call(&self, call: &Value) -> Result<ModelCall, ReadFault> {
+        refuse_text(call)?;
+        let id = text_at(call, "id").unwrap_or_default();
+        let Some(name) = text_at(call, "name") else {
+            return Err(ReadFault::broken(id, "a call is an object with `name` and `arguments`"));
+        };
+        Ok(ModelCall { id, name, arguments: call.get("arguments").cloned(), ..ModelCall::default() })
     }
 
-    fn read_call(&self, call: &Value) -> Result<ModelCall, String> {
-        let name = text_at(call, "name").ok_or("a call is an object with `name` and `arguments`")?;
-        Ok(ModelCall {
-            id: text_at(call, "id").unwrap_or_default(),
-            name,
-            arguments: call.get("arguments").cloned(),
-        })
+    fn result_message(&self, call: &ModelCall, content: &str, _is_error: bool) -> Value {
+        json!({"role": "tool", "id": call.id, "name": call.name, "content": content})
     }
-
-    fn result_message(&self, id: &str, name: &str, content: &str, _is_error: bool) -> Value {
-        json!({"role": "tool", "id": id, "name": name, "content": content})
-    }
-}
-
-/// `{"name":…,"description":…,"<schema_key>":…}`.
-pub(super) fn write_definition(tool: ToolText<'_>, schema_key: &str, out: &mut String) {
-    out.push_str("{\"name\":");
-    push_string(tool.wire_name, out);
-    out.push_str(",\"description\":");
-    out.push_str(tool.description);
-    out.push_str(",\"");
-    out.push_str(schema_key);
-    out.push_str("\":");
-    out.push_str(tool.parameters);
-    out.push('}');
-}
-
-/// As [`write_definition`], without an empty description and with a schema that says at least what it is.
-pub(super) fn write_lean_definition(tool: ToolText<'_>, schema_key: &str, out: &mut String) {
-    let parameters = object_schema(tool.parameters);
-    if tool.description == "\"\"" {
-        out.push_str("{\"name\":");
-        push_string(tool.wire_name, out);
-        out.push_str(",\"");
-        out.push_str(schema_key);
-        out.push_str("\":");
-        out.push_str(&parameters);
-        out.push('}');
-    } else {
-        write_definition(ToolText { parameters: &parameters, ..tool }, schema_key, out);
-    }
-}
-
-/// A non-empty string member.
-pub(super) fn text_at(object: &Value, key: &str) -> Option<String> {
-    object.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }

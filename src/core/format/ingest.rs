@@ -5,13 +5,15 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::Source;
+use super::members::{Members, Text};
+use super::openapi_schema::to_json_schema;
+use super::shapes::{Hint, SchemaPlace, Shape, read_wrapper, shape_of, shown_name};
 use crate::core::json::{JsonLimits, check};
-use crate::core::text::{clip, one_line};
 use crate::core::tool::{DEFAULT_GROUP, Tool, ToolParts};
+use crate::core::warning::pointer_push;
 
 /// Longest name of an uploaded tool, in characters.
 pub const MAX_NAME_CHARS: usize = 512;
@@ -41,55 +43,15 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    fn new(reason: &'static str, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(super) fn new(reason: &'static str, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { reason, pointer: pointer.into(), name: None, detail: detail.into() }
     }
 }
 
-/// The members of an object in the order they came, values as JSON text.
-#[derive(Default)]
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(Key(key)) = map.next_key()? {
-                    members.push((key, map.next_value()?));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Collect)
-    }
-}
-
-/// A key, borrowed where it holds no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
 impl<'a> Members<'a> {
-    fn take(&mut self, key: &str) -> Option<&'a RawValue> {
-        let at = self.0.iter().position(|(name, _)| name == key)?;
-        let value = self.0.remove(at).1;
-        (value.get() != "null").then_some(value)
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|(name, _)| name == key)
-    }
-
     fn take_text(&mut self, key: &str, at: &str) -> Result<Option<Cow<'a, str>>, Rejected> {
         let Some(raw) = self.take(key) else { return Ok(None) };
-        serde_json::from_str::<Key<'a>>(raw.get()).map(|Key(text)| Some(text)).map_err(|_| {
+        serde_json::from_str::<Text<'a>>(raw.get()).map(|Text(text)| Some(text)).map_err(|_| {
             Rejected::new("wrong_type", format!("{at}/{key}"), format!("`{key}` must be a string"))
         })
     }
@@ -111,47 +73,45 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Where a shape keeps its parts.
-struct Shape {
-    /// The member that holds the definition, empty when the entry is the definition.
-    inner: &'static str,
-    schema_key: &'static str,
-}
-
-/// Tells the shape of an entry by its keys (`tool-formats.md`, section 1.5).
-fn shape_of(members: &Members<'_>) -> Result<Shape, Rejected> {
-    const LATER: [&str; 4] = ["functionDeclarations", "parametersJsonSchema", "toolSpec", "tools"];
-    // A provider's own tool (a web search, a computer) has no schema that another provider would understand.
-    let kind = members.0.iter().find(|(key, _)| key == "type").map(|(_, value)| value.get());
-    let ordinary = match kind {
-        None | Some("null" | "\"function\"") => true,
-        Some("\"custom\"") => members.has("input_schema"),
-        Some(_) => members.has("parameters") || members.has("inputSchema"),
+/// Reads an uploaded entry: one tool, or a list of them (Gemini's `{functionDeclarations:[…]}`, a namespace of
+/// Responses, the result of `tools/list`). `take` gets each with its JSON pointer inside the entry.
+///
+/// `room` bounds how many tools lists may hold, and goes down with each; what is beyond is told once.
+pub fn read_entries(
+    entry: &str,
+    limits: EntryLimits,
+    room: &mut usize,
+    take: &mut impl FnMut(&str, Result<Tool, Rejected>),
+) {
+    let wrapper = match read_wrapper(entry, limits.depth, *room) {
+        None => return take("", read_entry(entry, limits)),
+        Some(Err(rejected)) => return take("", Err(rejected)),
+        Some(Ok(wrapper)) => wrapper,
     };
-    if !ordinary {
-        let detail = format!(
-            "a tool of type {} is a provider's own; only tools with a schema are kept",
-            kind.unwrap_or_default()
-        );
-        return Err(Rejected::new("unsupported_format", "/type", detail));
+    for (at, tool) in wrapper.tools.first.iter().enumerate() {
+        let pointer = format!("/{}/{at}", wrapper.key);
+        take(&pointer, read_tool(tool.get(), limits, &wrapper.hint));
     }
-    if let Some(key) = LATER.iter().find(|key| members.has(key)) {
-        let detail = format!("tools of the shape with `{key}` are not read yet");
-        return Err(Rejected::new("unsupported_format", format!("/{key}"), detail));
+    *room -= wrapper.tools.first.len();
+    if wrapper.tools.more {
+        let detail =
+            format!("a list goes on after {} tools; the rest was not read", wrapper.tools.first.len());
+        take("", Err(Rejected::new("too_many", format!("/{}", wrapper.key), detail)));
     }
-    Ok(if members.has("function") {
-        Shape { inner: "function", schema_key: "parameters" }
-    } else if members.has("input_schema") {
-        Shape { inner: "", schema_key: "input_schema" }
-    } else if members.has("inputSchema") {
-        Shape { inner: "", schema_key: "inputSchema" }
-    } else {
-        Shape { inner: "", schema_key: "parameters" }
-    })
+    for key in wrapper.rest {
+        let detail = "beside a list of tools this is a provider's own, and not kept";
+        let mut pointer = String::new();
+        pointer_push(&mut pointer, &key);
+        take("", Err(Rejected::new("unsupported_format", pointer, detail)));
+    }
 }
 
-/// Reads one uploaded entry.
+/// Reads an uploaded entry that is one tool.
 pub fn read_entry(entry: &str, limits: EntryLimits) -> Result<Tool, Rejected> {
+    read_tool(entry, limits, &Hint::default())
+}
+
+fn read_tool<'a>(entry: &'a str, limits: EntryLimits, hint: &Hint<'a>) -> Result<Tool, Rejected> {
     if entry.len() > limits.bytes {
         let detail = format!("the tool has {} bytes; {} is the limit", entry.len(), limits.bytes);
         return Err(Rejected::new("too_large", "", detail));
@@ -162,33 +122,28 @@ pub fn read_entry(entry: &str, limits: EntryLimits) -> Result<Tool, Rejected> {
         return Err(Rejected::new("wrong_type", "", "a tool must be an object"));
     }
     let malformed = |error: serde_json::Error| Rejected::new("malformed_json", "", error.to_string());
-    let mut outer: Members<'_> = serde_json::from_str(entry).map_err(malformed)?;
-    let shape = shape_of(&outer)?;
+    let mut outer: Members<'a> = serde_json::from_str(entry).map_err(malformed)?;
+    let shape = shape_of(&outer, hint)?;
     let mut inner = Members::default();
     if !shape.inner.is_empty() {
-        let function = outer.take_object(shape.inner, "")?;
-        inner = serde_json::from_str(function.map_or("{}", RawValue::get)).map_err(malformed)?;
+        let definition = outer.take_object(shape.inner, "")?;
+        inner = serde_json::from_str(definition.map_or("{}", RawValue::get)).map_err(malformed)?;
         outer.take("type");
-    } else if outer.0.iter().any(|(key, value)| key == "type" && value.get() == "\"function\"") {
+    } else if outer.says("type", "function") {
         outer.take("type");
     }
-    read_parts(&mut outer, &mut inner, &shape).map_err(|mut rejected| {
+    read_parts(&mut outer, &mut inner, &shape, hint).map_err(|mut rejected| {
         rejected.name = shown_name(entry);
         rejected
     })
 }
 
-/// The name in an entry for a message about it.
-fn shown_name(entry: &str) -> Option<String> {
-    let mut members: Members<'_> = serde_json::from_str(entry).ok()?;
-    if let Some(function) = members.take("function") {
-        members = serde_json::from_str(function.get()).ok()?;
-    }
-    let name = members.take_text("name", "").ok()??;
-    Some(clip(&one_line(&name), 64).into_owned())
-}
-
-fn read_parts<'a>(outer: &mut Members<'a>, inner: &mut Members<'a>, shape: &Shape) -> Result<Tool, Rejected> {
+fn read_parts<'a>(
+    outer: &mut Members<'a>,
+    inner: &mut Members<'a>,
+    shape: &Shape,
+    hint: &Hint<'a>,
+) -> Result<Tool, Rejected> {
     let at = if shape.inner.is_empty() { String::new() } else { format!("/{}", shape.inner) };
     let definition = if shape.inner.is_empty() { &mut *outer } else { &mut *inner };
     let name = definition.take_text("name", &at)?;
@@ -200,15 +155,18 @@ fn read_parts<'a>(outer: &mut Members<'a>, inner: &mut Members<'a>, shape: &Shap
             "`description` must be a string",
         ));
     }
-    let parameters = definition.take_object(shape.schema_key, &at)?;
-    if shape.schema_key == "inputSchema"
-        && parameters.is_some_and(|raw| {
-            serde_json::from_str::<Members<'_>>(raw.get()).is_ok_and(|inner| inner.has("json"))
-        })
-    {
-        let detail = "tools of Bedrock's shape (`inputSchema.json`) are not read yet";
-        return Err(Rejected::new("unsupported_format", format!("{at}/inputSchema/json"), detail));
-    }
+    let parameters = match shape.schema {
+        SchemaPlace::Key(key) => definition.take_object(key, &at)?,
+        SchemaPlace::OpenApi => definition.take_object("parameters", &at)?,
+        SchemaPlace::Bedrock => {
+            let holder = definition.take_object("inputSchema", &at)?;
+            let mut holder: Members<'a> =
+                holder.map_or(Ok(Members::default()), |raw| serde_json::from_str(raw.get())).map_err(
+                    |error| Rejected::new("malformed_json", format!("{at}/inputSchema"), error.to_string()),
+                )?;
+            holder.take_object("json", &format!("{at}/inputSchema"))?
+        }
+    };
     // An exported catalog names a qualified tool by its stored name and keeps the uploaded one beside it.
     let uploaded = outer.take_text("uploaded_name", "")?;
     outer.take("wire_name");
@@ -223,32 +181,45 @@ fn read_parts<'a>(outer: &mut Members<'a>, inner: &mut Members<'a>, shape: &Shap
         let detail = format!("`name` has more than {MAX_NAME_CHARS} characters");
         return Err(Rejected::new("name_too_long", format!("{at}/name"), detail));
     }
-    let group = outer.take_text("group", "")?;
+    let group = outer.take_text("group", "")?.or_else(|| hint.group.clone());
     let group =
         group.map(|group| Cow::<'a, str>::Owned(group.trim().to_owned())).filter(|group| !group.is_empty());
     if group.as_ref().is_some_and(|group| group.chars().nth(MAX_GROUP_CHARS).is_some()) {
         let detail = format!("`group` has more than {MAX_GROUP_CHARS} characters");
         return Err(Rejected::new("group_too_long", "/group", detail));
     }
+    let annotations = outer.take_object("annotations", "")?;
+    let (always_load, overrides) = (outer.take_bool("always_load")?, outer.take_bool("override")?);
+    let aliases = read_aliases(outer)?;
     let mut extra = std::mem::take(&mut inner.0);
+    // The schema goes back to its provider as it came; everybody else gets the converted one.
+    let mut converted = None;
+    if let (SchemaPlace::OpenApi, Some(raw)) = (shape.schema, parameters) {
+        converted = to_json_schema(raw.get()).and_then(|schema| RawValue::from_string(schema).ok());
+        extra.push((Cow::Borrowed("parameters"), raw));
+    }
+    let mut extra_of = shape.source.map(Source::as_str);
+    if outer.text("extra_of").is_some_and(|source| Source::parse(&source).is_some()) {
+        let stored = outer.take_text("extra_of", "")?;
+        extra_of = stored.and_then(|source| Source::parse(&source)).map(Source::as_str);
+    }
+    if let Some(kept) = outer.take_object("extra", "")? {
+        let kept: Members<'_> = serde_json::from_str(kept.get())
+            .map_err(|error| Rejected::new("malformed_json", "/extra", error.to_string()))?;
+        extra.extend(kept.0);
+    }
+    extra.append(&mut outer.0);
     let parts = ToolParts {
         group: group.unwrap_or(Cow::Borrowed(DEFAULT_GROUP)),
         name,
         description,
-        parameters,
-        annotations: outer.take_object("annotations", "")?,
-        always_load: outer.take_bool("always_load")?,
-        overrides: outer.take_bool("override")?,
-        aliases: read_aliases(outer)?,
-        extra: {
-            if let Some(kept) = outer.take_object("extra", "")? {
-                let kept: Members<'_> = serde_json::from_str(kept.get())
-                    .map_err(|error| Rejected::new("malformed_json", "/extra", error.to_string()))?;
-                extra.extend(kept.0);
-            }
-            extra.append(&mut outer.0);
-            extra
-        },
+        parameters: converted.as_deref().or(parameters),
+        annotations,
+        always_load,
+        overrides,
+        aliases,
+        extra_of: extra_of.filter(|_| !extra.is_empty()),
+        extra,
     };
     let tool = Tool::from_parts(&parts);
     tool.map_err(|error| Rejected::new("malformed_json", "", error.to_string()))
@@ -274,7 +245,7 @@ fn read_aliases(members: &mut Members<'_>) -> Result<Vec<String>, Rejected> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -297,6 +268,12 @@ mod tests {
             ),
             format!(r#"{{"name":"t","description":"d","input_schema":{schema},"group":"g"}}"#),
             format!(r#"{{"name":"t","description":"d","inputSchema":{schema},"group":"g"}}"#),
+            format!(r#"{{"name":"t","description":"d","parametersJsonSchema":{schema},"group":"g"}}"#),
+            format!(r#"{{"name":"t","description":"d","parameters_json_schema":{schema},"group":"g"}}"#),
+            format!(r#"{{"name":"t","description":"d","inputSchema":{{"json":{schema}}},"group":"g"}}"#),
+            format!(
+                r#"{{"toolSpec":{{"name":"t","description":"d","inputSchema":{{"json":{schema}}}}},"group":"g"}}"#
+            ),
         ] {
             let tool = read_entry(&entry, LIMITS).unwrap();
             assert_eq!((tool.group(), tool.name(), tool.parameters()), ("g", "t", schema));
@@ -308,7 +285,8 @@ mod tests {
     fn what_is_not_read_is_kept() {
         let entry = r#"{"type":"function","function":{"name":"t","strict":true},"_meta":{"a":1}}"#;
         let tool = read_entry(entry, LIMITS).unwrap();
-        assert!(tool.body().ends_with(r#""extra":{"strict":true,"_meta":{"a":1}}}"#), "{tool:?}");
+        let end = r#""extra_of":"openai","extra":{"strict":true,"_meta":{"a":1}}}"#;
+        assert!(tool.body().ends_with(end), "{tool:?}");
         let again = read_entry(tool.body(), LIMITS).unwrap();
         assert_eq!(again, tool, "a stored body is an upload of itself");
     }
@@ -325,10 +303,13 @@ mod tests {
         assert_eq!(reason(r#"{"name":"a","name":"b"}"#), "duplicate_key");
         assert_eq!(reason(r#"{"name":"a\u0000"}"#), "nul_character");
         assert_eq!(reason(r#"{"name":"a","description":"\ud800"}"#), "invalid_text");
-        assert_eq!(reason(r#"{"toolSpec":{"name":"a"}}"#), "unsupported_format");
+        assert_eq!(reason(r#"{"toolSpec":{"description":"a"}}"#), "missing_name");
+        assert_eq!(reason(r#"{"toolSpec":[]}"#), "bad_schema");
+        assert_eq!(reason(r#"{"cachePoint":{"type":"default"}}"#), "unsupported_format");
+        assert_eq!(reason(r#"{"name":"a","tools":[]}"#), "unsupported_format");
         assert_eq!(reason(r#"{"type":"web_search_20250305","name":"web_search"}"#), "unsupported_format");
         assert_eq!(reason(r#"{"type":"custom","name":"a","format":{}}"#), "unsupported_format");
-        assert_eq!(reason(r#"{"name":"a","inputSchema":{"json":{}}}"#), "unsupported_format");
+        assert_eq!(reason(r#"{"name":"a","inputSchema":{"json":[]}}"#), "bad_schema");
         assert_eq!(reason(&json!({"name": "x".repeat(513)}).to_string()), "name_too_long");
         assert_eq!(
             reason(&json!({"name": "x", "description": "y".repeat(300_000)}).to_string()),
@@ -340,7 +321,79 @@ mod tests {
         assert_eq!((named.name.as_deref(), named.pointer.as_str()), (Some("who"), "/parameters"));
     }
 
+    /// Pointers with the group and name of each tool, or with why there is none.
+    fn read_list(entry: &Value, mut room: usize) -> Vec<String> {
+        let mut read = Vec::new();
+        read_entries(&entry.to_string(), LIMITS, &mut room, &mut |pointer, tool| match tool {
+            Ok(tool) => read.push(format!("{pointer} {}/{}", tool.group(), tool.name())),
+            Err(rejected) => read.push(format!("{pointer}{} {}", rejected.pointer, rejected.reason)),
+        });
+        read
+    }
+
+    #[test]
+    fn an_entry_may_be_a_list_of_tools() {
+        let gemini = json!({"group": "g", "functionDeclarations": [
+            {"name": "a", "parameters": {"type": "OBJECT", "properties": {"x": {"type": "STRING"}}}},
+            {"name": "b", "parametersJsonSchema": {"type": "object"}, "group": "own"}, {"name": "c"}, 7,
+        ], "googleSearch": {}});
+        let all = [
+            "/functionDeclarations/0 g/a",
+            "/functionDeclarations/1 own/b",
+            "/functionDeclarations/2 g/c",
+            "/functionDeclarations/3 wrong_type",
+            "/googleSearch unsupported_format",
+        ];
+        assert_eq!(read_list(&gemini, 99), all);
+        assert_eq!(
+            read_list(&gemini, 1),
+            [
+                "/functionDeclarations/0 g/a",
+                "/functionDeclarations too_many",
+                "/googleSearch unsupported_format"
+            ]
+        );
+        let namespace = json!({"type": "namespace", "name": "crm", "description": "Customers.", "tools": [
+            {"type": "function", "name": "a", "parameters": {}, "defer_loading": true}, {"type": "custom", "name": "b"}]});
+        assert_eq!(read_list(&namespace, 99), ["/tools/0 crm/a", "/tools/1/type unsupported_format"]);
+        let listed = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "x"});
+        assert_eq!(read_list(&listed, 99), ["/tools/0 other/a"]);
+        let config = json!({"tools": [{"toolSpec": {"name": "a"}}, {"cachePoint": {"type": "default"}}]});
+        assert_eq!(read_list(&config, 99), ["/tools/0 other/a", "/tools/1/cachePoint unsupported_format"]);
+        for (entry, read) in [
+            (json!({"functionDeclarations": {}}), "/functionDeclarations wrong_type"),
+            (json!({"name": "a", "tools": [{"name": "b"}]}), "/tools unsupported_format"),
+            (json!({"tools": [{"tools": [{"name": "b"}]}]}), "/tools/0/tools unsupported_format"),
+            (json!({"tools": [{"name": "b"}], "group": "a\u{0}"}), "/group nul_character"),
+            (json!({"name": "tools", "parameters": {"properties": {"tools": {}}}}), " other/tools"),
+        ] {
+            assert_eq!(read_list(&entry, 99), [read], "{entry}");
+        }
+        assert_eq!(read_list(&json!({"functionDeclarations": []}), 99), [""; 0]);
+    }
+
+    #[test]
+    fn geminis_own_schema_is_kept_beside_the_json_schema() {
+        let own = r#"{"type":"OBJECT","properties":{"z":{"type":"STRING"},"a":{"type":"INTEGER"}}}"#;
+        let tool = read_entry(&format!(r#"{{"name":"t","parameters":{own}}}"#), LIMITS).unwrap();
+        assert_eq!(
+            tool.parameters(),
+            r#"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"integer"}}}"#
+        );
+        assert!(tool.body().ends_with(&format!(r#""extra_of":"gemini","extra":{{"parameters":{own}}}}}"#)));
+    }
+
     proptest! {
+        #[test]
+        fn lists_never_panic(text in any::<String>(), key in "functionDeclarations|tools|group|name|type") {
+            let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text));
+            for list in [json!([value]), value.clone()] {
+                let mut entry = json!({"tools": list.clone(), "functionDeclarations": list});
+                entry[&key] = value.clone();
+                read_list(&entry, 3);
+            }
+        }
+
         #[test]
         fn reading_never_panics(text in any::<String>(), name in any::<String>()) {
             let _ = read_entry(&text, LIMITS);

@@ -4,18 +4,31 @@
 //! there are and what a call means is settled before. A new format is a new file and a line in [`Format`].
 
 mod anthropic;
+mod bedrock_converse;
 mod canonical;
+mod counts;
+mod gemini;
 pub mod ingest;
+mod layout;
+mod mcp;
+mod members;
 pub mod names;
+pub mod native;
 mod openai_chat;
+mod openai_responses;
+mod openapi_schema;
+mod shapes;
+pub mod signature;
+#[cfg(test)]
+mod tests;
 
-use std::borrow::Cow;
+pub use counts::TokenCounts;
+pub use layout::{ArrayText, Layout, Member, NoArguments};
 
 use serde_json::Value;
 
 use super::digest::push_string;
 use super::text::clip;
-use super::tokens;
 use super::tool::Tool;
 
 /// An output format.
@@ -24,35 +37,39 @@ pub enum Format {
     #[default]
     Canonical,
     OpenaiChat,
+    OpenaiResponses,
     Anthropic,
-}
-
-/// Why a text names no format that can be answered in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormatFault {
-    Unknown,
-    /// A name that is reserved for a format that is not there yet.
-    Unsupported,
+    Gemini,
+    BedrockConverse,
+    Mcp,
 }
 
 impl Format {
-    pub const ALL: [Self; 3] = [Self::Canonical, Self::OpenaiChat, Self::Anthropic];
+    /// In the order of the enum: stored token counts are indexed by it.
+    pub const ALL: [Self; 7] = [
+        Self::Canonical,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::BedrockConverse,
+        Self::Mcp,
+    ];
 
-    pub fn parse(text: &str) -> Result<Self, FormatFault> {
-        match text {
-            "canonical" => Ok(Self::Canonical),
-            "openai_chat" => Ok(Self::OpenaiChat),
-            "anthropic" => Ok(Self::Anthropic),
-            "openai_responses" | "gemini" | "bedrock_converse" | "mcp" => Err(FormatFault::Unsupported),
-            _ => Err(FormatFault::Unknown),
-        }
+    /// The format of this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == text)
     }
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Canonical => "canonical",
             Self::OpenaiChat => "openai_chat",
+            Self::OpenaiResponses => "openai_responses",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::BedrockConverse => "bedrock_converse",
+            Self::Mcp => "mcp",
         }
     }
 
@@ -61,44 +78,115 @@ impl Format {
         match self {
             Self::Canonical => &canonical::Canonical,
             Self::OpenaiChat => &openai_chat::OpenaiChat,
+            Self::OpenaiResponses => &openai_responses::OpenaiResponses,
             Self::Anthropic => &anthropic::Anthropic,
+            Self::Gemini => &gemini::Gemini,
+            Self::BedrockConverse => &bedrock_converse::BedrockConverse,
+            Self::Mcp => &mcp::Mcp,
+        }
+    }
+
+    /// Where this format puts the parts of a tool.
+    pub fn layout(self) -> &'static Layout {
+        self.wire().layout()
+    }
+}
+
+/// A provider whose own members an uploaded tool may carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Chat Completions and Responses.
+    Openai,
+    Anthropic,
+    Gemini,
+    Bedrock,
+}
+
+impl Source {
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Openai, Self::Anthropic, Self::Gemini, Self::Bedrock]
+            .into_iter()
+            .find(|source| source.as_str() == text)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
         }
     }
 }
 
 /// A tool as it goes out, in parts that are JSON text already.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ToolText<'a> {
     pub wire_name: &'a str,
     /// A JSON string.
     pub description: &'a str,
     /// A JSON Schema.
     pub parameters: &'a str,
+    /// Kept members of the format, see [`Layout::members_of`].
+    pub members: Vec<(&'static str, &'a str)>,
 }
 
 /// A model's call of a tool, in whatever shape it came.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelCall {
     /// The id that the provider gave; empty when it gave none.
     pub id: String,
     pub name: String,
+    /// The namespace that a Responses call names: there a tool is told by namespace and name.
+    pub namespace: Option<String>,
     /// As sent: an object, or a string that holds one, or something that models send instead.
     pub arguments: Option<Value>,
+    /// A call of a tool that takes free text: one of the agent's own, since every tool here has a schema.
+    pub is_custom: bool,
+    /// The id of a JSON-RPC request, a number or a string, under which its result goes back.
+    pub request_id: Option<Value>,
+}
+
+/// Why something is no call that can be handled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReadFault {
+    /// A part of a message that was never meant as a call: no message to the model could answer it.
+    NotACall(String),
+    /// A call that lacks something: what was read of it, and what is missing.
+    Broken { call: Box<ModelCall>, why: String },
+}
+
+impl ReadFault {
+    fn broken(id: String, why: &str) -> Self {
+        Self::Broken { call: Box::new(ModelCall { id, ..ModelCall::default() }), why: why.to_owned() }
+    }
 }
 
 /// What a format has to say on the wire.
 pub trait WireFormat: Sync {
-    /// Longest description in an array, in characters, where the provider has a limit.
-    fn description_limit(&self) -> Option<usize>;
+    /// Where a tool's parts stand.
+    fn layout(&self) -> &'static Layout;
 
-    /// Appends a tool of the array.
-    fn write_tool(&self, tool: ToolText<'_>, out: &mut String);
-
-    /// Reads a call as the provider sends it. The error says what is missing.
-    fn read_call(&self, call: &Value) -> Result<ModelCall, String>;
+    /// Reads a call as the provider sends it.
+    fn read_call(&self, call: &Value) -> Result<ModelCall, ReadFault>;
 
     /// The message that hands a result back to the model under the id and name that it used.
-    fn result_message(&self, id: &str, name: &str, content: &str, is_error: bool) -> Value;
+    fn result_message(&self, call: &ModelCall, content: &str, is_error: bool) -> Value;
+}
+
+/// A non-empty string member.
+fn text_at(object: &Value, key: &str) -> Option<String> {
+    object.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Refuses blocks of text and thought, which stand beside calls in a message's content.
+fn refuse_text(block: &Value) -> Result<(), ReadFault> {
+    match block.get("type").and_then(Value::as_str) {
+        Some(kind @ ("text" | "thinking" | "redacted_thinking")) => {
+            Err(ReadFault::NotACall(format!("a block of type `{kind}` is no call")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A tool of an array: its bytes, and whether its description had to be cut.
@@ -110,153 +198,46 @@ pub struct RenderedTool {
 
 /// Renders a tool of an array: the description within the format's limit.
 pub fn render(format: Format, wire_name: &str, tool: &Tool) -> RenderedTool {
-    let wire = format.wire();
-    let description = tool.description_json();
-    let short = wire.description_limit().and_then(|limit| {
-        let too_long = description.len() > limit && tool.description().chars().nth(limit).is_some();
-        too_long.then(|| {
-            let mut json = String::new();
-            push_string(&clip(&tool.description(), limit), &mut json);
-            json
-        })
-    });
+    render_with(format, wire_name, tool, "")
+}
+
+/// As [`render`], with further members as `,"key":value`.
+fn render_with(format: Format, wire_name: &str, tool: &Tool, more: &str) -> RenderedTool {
+    let layout = format.layout();
+    let short = short_description(layout, tool);
     let text = ToolText {
-        wire_name,
-        description: short.as_deref().unwrap_or(description),
-        parameters: tool.parameters(),
+        description: short.as_deref().unwrap_or(tool.description_json()),
+        ..tool_text(layout, wire_name, tool, false)
     };
     let mut json = String::with_capacity(tool.body().len() + 64);
-    wire.write_tool(text, &mut json);
+    layout.write(&text, more, &mut json);
     RenderedTool { json, clipped: short.is_some() }
 }
 
-/// Renders a tool with its whole description, for `describe`.
+/// Renders a tool with its whole description and all kept members that the format has, for `describe`.
 pub fn render_whole(format: Format, wire_name: &str, tool: &Tool) -> String {
+    let layout = format.layout();
     let mut json = String::with_capacity(tool.body().len() + 64);
-    let text = ToolText { wire_name, description: tool.description_json(), parameters: tool.parameters() };
-    format.wire().write_tool(text, &mut json);
+    layout.write(&tool_text(layout, wire_name, tool, true), "", &mut json);
     json
 }
 
-/// The schema that goes out for one that says nothing: providers want at least the type of the root
-/// (`tool-formats.md`, section 1.4, row "no-arg tool").
-fn object_schema(parameters: &str) -> Cow<'_, str> {
-    let blank = parameters.trim_start_matches(['{', ' ', '\n', '\t', '\r']).trim_start() == "}";
-    if blank { Cow::Borrowed(r#"{"type":"object","properties":{}}"#) } else { Cow::Borrowed(parameters) }
-}
-
-/// Exact o200k counts of a tool as it stands in an array, per format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TokenCounts {
-    counts: [u32; Format::ALL.len()],
-}
-
-impl TokenCounts {
-    /// Counts a tool once, and derives the other formats from where their text differs.
-    ///
-    /// `openai_chat` wraps the canonical text, `anthropic` renames one key; where a format changes more (a cut or
-    /// empty description, a blank schema), its text is counted on its own.
-    pub fn of(wire_name: &str, tool: &Tool) -> Self {
-        let canonical = render(Format::Canonical, wire_name, tool).json;
-        let base = tokens::count(&canonical);
-        let blank =
-            tool.description_json().len() <= 2 || object_schema(tool.parameters()) != tool.parameters();
-        let count = |format: Format| {
-            let rendered = render(format, wire_name, tool);
-            let derived = match format {
-                Format::Canonical => Some(base),
-                Format::OpenaiChat => Some(base + openai_chat::HEAD_TOKENS + tokens::growth(&canonical, "}")),
-                Format::Anthropic => Some(base + anthropic::KEY_TOKENS),
-            };
-            match derived {
-                Some(count) if !blank && !rendered.clipped => count,
-                _ => tokens::count(&rendered.json),
-            }
-        };
-        Self { counts: Format::ALL.map(|format| count(format) as u32) }
-    }
-
-    pub fn get(&self, format: Format) -> usize {
-        self.counts[format as usize] as usize
-    }
-
-    /// The text that is stored with a tool: a count per format, in the order of [`Format::ALL`].
-    pub fn to_text(&self) -> String {
-        self.counts.map(|count| count.to_string()).join(",")
-    }
-
-    /// Reads the stored text; nothing when it is of another version.
-    pub fn from_text(text: &str) -> Option<Self> {
-        let read: Vec<u32> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Self { counts: read.try_into().ok()? })
+fn tool_text<'a>(layout: &Layout, wire_name: &'a str, tool: &'a Tool, whole: bool) -> ToolText<'a> {
+    ToolText {
+        wire_name,
+        description: tool.description_json(),
+        parameters: tool.parameters(),
+        members: layout.members_of(tool, whole),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn tool(description: &str, parameters: &str) -> Tool {
-        let body = format!(
-            r#"{{"group":"g","name":"get_x","description":{},"parameters":{parameters}}}"#,
-            json!(description)
-        );
-        Tool::from_body(body.into()).unwrap()
-    }
-
-    #[test]
-    fn stored_counts_are_exact_in_every_format() {
-        let long = "Reads one thing after the other. ".repeat(60);
-        for description in ["Reads a thing.", "", "[draft] (x", "法令を検索します。", "ends: ", long.as_str()]
-        {
-            for parameters in [
-                r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#,
-                r#"{ "type": "object", "properties": { } }"#,
-                "{\n  \"type\": \"object\"\n}",
-                "{}",
-            ] {
-                let tool = tool(description, parameters);
-                let counts = TokenCounts::of("get_x", &tool);
-                for format in Format::ALL {
-                    let exact = tokens::count(&render(format, "get_x", &tool).json);
-                    assert_eq!(counts.get(format), exact, "{format:?} {description} {parameters}");
-                }
-                assert_eq!(TokenCounts::from_text(&counts.to_text()), Some(counts));
-            }
-        }
-    }
-
-    #[test]
-    fn a_description_is_cut_only_where_the_format_has_a_limit() {
-        let tool = tool(&"word ".repeat(400), "{}");
-        assert!(render(Format::OpenaiChat, "get_x", &tool).clipped);
-        assert!(!render(Format::Anthropic, "get_x", &tool).clipped);
-        let whole = render_whole(Format::OpenaiChat, "get_x", &tool);
-        assert!(whole.len() > 2_000);
-        let json: Value = serde_json::from_str(&render(Format::OpenaiChat, "get_x", &tool).json).unwrap();
-        assert!(json["function"]["description"].as_str().unwrap().chars().count() <= 1_024);
-    }
-
-    #[test]
-    fn calls_read_back_what_each_provider_sends() {
-        for (format, call) in [
-            (Format::Canonical, json!({"id": "1", "name": "t", "arguments": {"a": 1}})),
-            (
-                Format::OpenaiChat,
-                json!({"id": "1", "type": "function", "function": {"name": "t", "arguments": "{\"a\":1}"}}),
-            ),
-            (Format::Anthropic, json!({"type": "tool_use", "id": "1", "name": "t", "input": {"a": 1}})),
-        ] {
-            let read = format.wire().read_call(&call).unwrap();
-            assert_eq!((read.id.as_str(), read.name.as_str()), ("1", "t"));
-            assert!(read.arguments.is_some());
-            assert!(format.wire().read_call(&json!({"id": "1"})).is_err());
-            assert!(format.wire().read_call(&json!(7)).is_err());
-            assert_eq!(Format::parse(format.as_str()), Ok(format));
-        }
-        assert_eq!(Format::parse("gemini"), Err(FormatFault::Unsupported));
-        assert_eq!(Format::parse("yaml"), Err(FormatFault::Unknown));
-    }
+/// The description as a JSON string where it has to be cut.
+fn short_description(layout: &Layout, tool: &Tool) -> Option<String> {
+    let limit = layout.description_limit?;
+    let too_long = tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some();
+    too_long.then(|| {
+        let mut json = String::new();
+        push_string(&clip(&tool.description(), limit), &mut json);
+        json
+    })
 }

@@ -3,52 +3,51 @@
 
 use serde_json::{Value, json};
 
-use super::canonical::{text_at, write_lean_definition};
-use super::{ModelCall, ToolText, WireFormat};
+use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY};
+use super::{ModelCall, ReadFault, Source, WireFormat, refuse_text, text_at};
 
 pub(super) struct OpenaiChat;
 
-/// Tokens of `{"type":"function","function":` in front of the canonical text; a test holds it against the vocabulary.
-pub(super) const HEAD_TOKENS: usize = 6;
+static LAYOUT: Layout = Layout {
+    open: "{\"type\":\"function\",\"function\":{\"name\":",
+    schema: ",\"parameters\":",
+    schema_end: "",
+    close: "}}",
+    empty_description: false,
+    no_arguments: NoArguments::Object,
+    members: &[Member::of(Source::Openai, "strict", Value::is_boolean)],
+    defaults: &[],
+    own_schema: None,
+    // Enforced in reports of 2024 and 2025 as `string_above_max_length` (`tool-formats.md`, section 1.3).
+    description_limit: Some(1_024),
+    more_tokens: 6,
+    array: PLAIN_ARRAY,
+};
 
 impl WireFormat for OpenaiChat {
-    /// Enforced in reports of 2024 and 2025 as `string_above_max_length` (`tool-formats.md`, section 1.3).
-    fn description_limit(&self) -> Option<usize> {
-        Some(1_024)
+    fn layout(&self) -> &'static Layout {
+        &LAYOUT
     }
 
-    fn write_tool(&self, tool: ToolText<'_>, out: &mut String) {
-        out.push_str("{\"type\":\"function\",\"function\":");
-        write_lean_definition(tool, "parameters", out);
-        out.push('}');
-    }
-
-    fn read_call(&self, call: &Value) -> Result<ModelCall, String> {
+    fn read_call(&self, call: &Value) -> Result<ModelCall, ReadFault> {
+        refuse_text(call)?;
+        let id = text_at(call, "id").unwrap_or_default();
+        if let Some(custom) = call.get("custom")
+            && let Some(name) = text_at(custom, "name")
+        {
+            let arguments = custom.get("input").cloned();
+            return Ok(ModelCall { id, name, arguments, is_custom: true, ..ModelCall::default() });
+        }
         // Some gateways hand the inner object on its own.
         let function = call.get("function").unwrap_or(call);
-        let name = text_at(function, "name")
-            .ok_or("an openai_chat call is `{id, type:\"function\", function:{name, arguments}}`")?;
-        Ok(ModelCall {
-            id: text_at(call, "id").unwrap_or_default(),
-            name,
-            arguments: function.get("arguments").cloned(),
-        })
+        let Some(name) = text_at(function, "name") else {
+            let why = "an openai_chat call is `{id, type:\"function\", function:{name, arguments}}`";
+            return Err(ReadFault::broken(id, why));
+        };
+        Ok(ModelCall { id, name, arguments: function.get("arguments").cloned(), ..ModelCall::default() })
     }
 
-    fn result_message(&self, id: &str, _name: &str, content: &str, _is_error: bool) -> Value {
-        json!({"role": "tool", "tool_call_id": id, "content": content})
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::tokens::count;
-
-    #[test]
-    fn the_head_costs_what_is_said() {
-        let inner = r#"{"name":"x"}"#;
-        let wrapped = format!("{{\"type\":\"function\",\"function\":{inner}");
-        assert_eq!(count(&wrapped) - count(inner), HEAD_TOKENS);
+    fn result_message(&self, call: &ModelCall, content: &str, _is_error: bool) -> Value {
+        json!({"role": "tool", "tool_call_id": call.id, "content": content})
     }
 }

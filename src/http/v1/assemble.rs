@@ -60,7 +60,8 @@ pub struct ListingDocument {
 /// The tools of the next model call, with all that the agent should know beside them.
 #[derive(Debug, ToSchema)]
 pub struct AssembleAnswer {
-    /// The value for the provider's field; null when it would be empty, absent when not `changed`.
+    /// The value for the provider's field (`tools`; in `bedrock_converse` `toolConfig.tools`); null when it would be
+    /// empty (in `mcp` an empty array), absent when not `changed`.
     #[schema(value_type = Option<Vec<Object>>)]
     pub tools: Option<Value>,
     /// Null when there is none, absent when not `changed`.

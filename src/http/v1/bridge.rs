@@ -11,7 +11,9 @@ use crate::http::refusal::placed;
 use crate::service::{BridgeAnswer, BridgeRequest, Toolrack};
 
 grant_body! {
-    /// The model's tool calls, in the provider's own shape: exactly one of `call` and `calls`.
+    /// The model's tool calls, in the provider's own shape: exactly one of `call` and `calls`. By format: `{id, name,
+    /// arguments}`, an entry of `tool_calls`, a `function_call` item, a `tool_use` block, a part with `functionCall`, a
+    /// block with `toolUse`, a `tools/call` request or its params.
     pub struct BridgeBody {
         /// One tool call.
         #[schema(value_type = Option<Object>)]

@@ -41,6 +41,12 @@ pub struct ToolDefinition {
     pub r#override: Option<bool>,
     /// Phrases that people use for the tool.
     pub aliases: Option<Vec<String>>,
+    /// Members of the upload that are kept and not read; those that a format has go out in it again.
+    #[schema(value_type = Option<Object>)]
+    pub extra: Option<Box<RawValue>>,
+    /// The provider in whose shape the upload came, if `extra` may hold members of its own: `openai`, `anthropic`,
+    /// `gemini` or `bedrock`. Only that provider gets them.
+    pub extra_of: Option<String>,
 }
 
 /// A stored catalog. It can be sent back with `PUT` as it is.
@@ -56,8 +62,10 @@ pub struct StoredCatalog {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogUpload {
-    /// Tools in any common format (canonical, MCP, or a provider's), told apart per entry. An entry that cannot be
-    /// used is set aside with a warning, and the others are stored; at least one must be left.
+    /// Tools in any common format (canonical, MCP, or a provider's), told apart per entry. An entry may be a list of
+    /// tools: Gemini's `{functionDeclarations}`, a namespace of OpenAI Responses (its name is the group), the result of
+    /// `tools/list`. One that cannot be used is set aside with a warning, and the others are stored; at least one must
+    /// be left.
     #[schema(value_type = Vec<ToolDefinition>, min_items = 1)]
     tools: Vec<Box<RawValue>>,
     /// Passed over, so that what a GET answered can be sent back.

@@ -49,8 +49,8 @@ macro_rules! grant_body {
             /// Live tools that an assembly of this user has sent, in place of the stored catalogs. In a session it
             /// must be the one of its last assembly.
             tools_ref: Option<String>,
-            /// The provider's format of tools, calls and messages: `canonical` (default), `openai_chat` or
-            /// `anthropic`; `openai_responses`, `gemini`, `bedrock_converse` and `mcp` are reserved.
+            /// The provider's format of tools, calls and messages: `canonical` (default), `openai_chat`,
+            /// `openai_responses`, `anthropic`, `gemini`, `bedrock_converse` or `mcp`.
             #[schema(example = "canonical")]
             format: Option<String>,
             /// Provider limits; `generic` (default) is the only one so far.

@@ -1,0 +1,65 @@
+//! OpenAI Responses: flat `{type:"function", name, …}` tools, `function_call` items with the arguments as a string,
+//! `function_call_output` items. Namespaces and tool search stand in [`native`](super::native).
+
+use serde_json::{Value, json};
+
+use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY};
+use super::{ModelCall, ReadFault, Source, WireFormat, text_at};
+
+pub(super) struct OpenaiResponses;
+
+static LAYOUT: Layout = Layout {
+    open: "{\"type\":\"function\",\"name\":",
+    schema: ",\"parameters\":",
+    schema_end: "",
+    close: "}",
+    empty_description: false,
+    no_arguments: NoArguments::Object,
+    members: &[
+        Member::of(Source::Openai, "strict", Value::is_boolean),
+        Member::of(Source::Openai, "output_schema", Value::is_object),
+        Member::of(Source::Openai, "allowed_callers", Value::is_array),
+        Member::of(Source::Openai, "defer_loading", Value::is_boolean).mark(),
+    ],
+    // Without it the provider makes every argument required where the schema lets it (`tool-formats.md`, section 1.4).
+    defaults: &[("strict", "false")],
+    own_schema: None,
+    description_limit: None,
+    more_tokens: 4,
+    array: PLAIN_ARRAY,
+};
+
+/// The namespace of tools that stand in none.
+const DEFAULT_NAMESPACE: &str = "functions";
+
+impl WireFormat for OpenaiResponses {
+    fn layout(&self) -> &'static Layout {
+        &LAYOUT
+    }
+
+    fn read_call(&self, call: &Value) -> Result<ModelCall, ReadFault> {
+        let kind = call.get("type").and_then(Value::as_str);
+        let is_custom = match kind {
+            None | Some("function_call") => false,
+            Some("custom_tool_call") => true,
+            Some(other) => {
+                let why = format!("an item of type `{other}` is no function call");
+                return Err(ReadFault::NotACall(why));
+            }
+        };
+        let id = text_at(call, "call_id").or_else(|| text_at(call, "id")).unwrap_or_default();
+        let Some(name) = text_at(call, "name") else {
+            let why = "an openai_responses call is `{type:\"function_call\", call_id, name, arguments}`";
+            return Err(ReadFault::broken(id, why));
+        };
+        // A deferred tool outside of namespaces is called in one of its own name.
+        let namespace = text_at(call, "namespace")
+            .filter(|namespace| *namespace != name && namespace != DEFAULT_NAMESPACE);
+        let arguments = call.get(if is_custom { "input" } else { "arguments" }).cloned();
+        Ok(ModelCall { id, name, namespace, arguments, is_custom, ..ModelCall::default() })
+    }
+
+    fn result_message(&self, call: &ModelCall, content: &str, _is_error: bool) -> Value {
+        json!({"type": "function_call_output", "call_id": call.id, "output": content})
+    }
+}

@@ -1,0 +1,106 @@
+//! Gemini's `parameters`, a subset of OpenAPI 3.0, as JSON Schema: every other format and the check of arguments
+//! need that.
+
+use serde_json::{Map, Value};
+
+/// Keys whose numbers Gemini's clients may write as text, because they are 64 bits wide.
+const WIDE_NUMBERS: [&str; 6] =
+    ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
+
+/// A schema as JSON Schema, or nothing when it is that already. Recursive: for text of bounded depth.
+pub(super) fn to_json_schema(schema: &str) -> Option<String> {
+    let before: Value = serde_json::from_str(schema).ok()?;
+    let mut after = before.clone();
+    convert(&mut after);
+    (after != before).then(|| after.to_string())
+}
+
+fn convert(schema: &mut Value) {
+    let Value::Object(schema) = schema else { return };
+    // An order of properties is what their order in the text says.
+    schema.shift_remove("propertyOrdering");
+    let lower = schema.get("type").and_then(Value::as_str).map(str::to_ascii_lowercase);
+    match lower.as_deref() {
+        Some("type_unspecified") => drop(schema.shift_remove("type")),
+        Some(kind @ ("string" | "number" | "integer" | "boolean" | "array" | "object" | "null")) => {
+            schema["type"] = Value::from(kind);
+        }
+        _ => {}
+    }
+    // Only says that there is an `enum`.
+    if schema.get("format").is_some_and(|format| format == "enum") {
+        schema.shift_remove("format");
+    }
+    for key in WIDE_NUMBERS {
+        let number = schema.get(key).and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok());
+        if let Some(number) = number {
+            schema[key] = Value::from(number);
+        }
+    }
+    if schema.get("nullable").is_some_and(Value::is_boolean)
+        && schema.shift_remove("nullable") == Some(Value::Bool(true))
+    {
+        allow_null(schema);
+    }
+    for key in ["items", "additionalProperties"] {
+        schema.get_mut(key).into_iter().for_each(convert);
+    }
+    for key in ["properties", "$defs", "defs"] {
+        let inner = schema.get_mut(key).and_then(Value::as_object_mut);
+        inner.into_iter().flat_map(Map::values_mut).for_each(convert);
+    }
+    for key in ["anyOf", "prefixItems"] {
+        schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(convert);
+    }
+}
+
+fn allow_null(schema: &mut Map<String, Value>) {
+    if let Some(kind) = schema.get("type").filter(|kind| kind.is_string()) {
+        schema["type"] = Value::Array(vec![kind.clone(), Value::from("null")]);
+    }
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.push(Value::Null);
+    }
+    if let Some(branches) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        branches.push(serde_json::json!({"type": "null"}));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_openapi_subset_becomes_json_schema() {
+        let schema = json!({
+            "type": "OBJECT", "propertyOrdering": ["b", "type"],
+            "properties": {
+                "b": {"type": "ARRAY", "minItems": "1", "items": {"type": "STRING", "format": "enum", "enum": ["x"]}},
+                "type": {"type": "INTEGER", "format": "int32", "nullable": true},
+                "c": {"anyOf": [{"type": "NUMBER"}, {"type": "BOOLEAN"}], "nullable": true},
+                "nullable": {"type": "STRING", "nullable": false, "enum": ["STRING"]},
+                "any": {"type": "TYPE_UNSPECIFIED"}
+            },
+            "required": ["b"]
+        });
+        let converted: Value = serde_json::from_str(&to_json_schema(&schema.to_string()).unwrap()).unwrap();
+        assert_eq!(
+            converted,
+            json!({
+                "type": "object",
+                "properties": {
+                    "b": {"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["x"]}},
+                    "type": {"type": ["integer", "null"], "format": "int32"},
+                    "c": {"anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "null"}]},
+                    "nullable": {"type": "string", "enum": ["STRING"]},
+                    "any": {}
+                },
+                "required": ["b"]
+            })
+        );
+        assert_eq!(to_json_schema(&converted.to_string()), None, "what is JSON Schema stays as it is");
+        assert_eq!(to_json_schema("7"), None);
+    }
+}
