@@ -4,18 +4,21 @@
 //! per (view, format, window). An answer joins its bytes with those of the warm tools; nothing is serialised anew but
 //! the small rest.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bridge;
-use super::catalog::ArrayEntry;
 use super::digest::{Digest, Hasher, push_string};
 use super::format::Format;
 use super::grant::{BridgeTool, View, ViewTool};
 use super::listing::{self, ListedGroup, ListedTool};
 use super::policy::{ListingPlacement, Policy, Switch};
+use super::target::{ArrayEntry, Target, TargetTool};
 use super::tokens;
 use super::warning::Warning;
 
@@ -143,7 +146,7 @@ pub struct PlacedListing {
 /// All of an answer that the session does not change.
 #[derive(Debug)]
 pub struct Plan {
-    pub format: Format,
+    pub target: Target,
     /// 0 inactive, 1 full, 2 names, 3 lines.
     pub tier: u8,
     pub listing: Option<PlacedListing>,
@@ -154,6 +157,7 @@ pub struct Plan {
     /// As in [`Sent`].
     base_digests: String,
     base_names: BTreeMap<String, String>,
+    base_args: ArgMaps,
     base_hash: Hasher,
     listing_json: String,
     core: usize,
@@ -165,32 +169,37 @@ pub struct Plan {
 
 impl Plan {
     /// Decides tier, listing and the constant part of the array.
-    pub fn build(view: &View, policy: &Policy, format: Format, window: u32) -> Self {
+    pub fn build(view: &View, policy: &Policy, target: Target, window: u32) -> Self {
+        let format = target.format;
         let mut warnings = Vec::new();
-        let core_tools = || view.visible().filter(|(_, tool)| tool.core);
-        let deferred: Vec<(u32, &ViewTool)> = view.visible().filter(|(_, tool)| !tool.core).collect();
-        let tokens_all = with_envelope(format, view.visible().map(|(_, tool)| tool.tokens(format)).sum());
-        let active = is_active(view, policy, format, window);
+        let made: Vec<Arc<TargetTool>> = view.tools.iter().map(|tool| tool.for_target(target)).collect();
+        let left_out = |id: u32| made.get(id as usize).is_none_or(|made| made.left_out);
+        // What this target does not take is reached like deferred tools, also where it is core.
+        let (core, deferred): (Vec<_>, Vec<_>) =
+            view.visible().partition(|(id, tool)| tool.core && !left_out(*id));
+        warnings.extend(left_out_warnings(view, &made));
+        let visible_tokens = view.visible().filter_map(|(id, _)| made.get(id as usize)).map(|made| made.tokens);
+        let tokens_all = with_envelope(format, visible_tokens.sum());
+        let active = is_active(view, policy, target, window, &made);
 
         let mut tier = 0;
         let mut listing = None;
         if active {
-            let listed = plan_listing(view, policy, format, window, &deferred, &mut warnings);
+            let listed = plan_listing(view, policy, target, window, &deferred, &mut warnings);
             tier =
                 listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
             listing = listed.map(|listed| listed.0);
         }
-        let mut base: Vec<&ViewTool> = if active {
-            core_tools().map(|(_, tool)| tool).collect()
+        let mut base: Vec<(u32, &ViewTool)> = if active {
+            core
         } else {
-            view.visible().map(|(_, tool)| tool).collect()
+            view.visible().filter(|(id, _)| !left_out(*id)).collect()
         };
-        base.sort_by(|a, b| {
-            (a.tool.tool.group(), a.stored_name()).cmp(&(b.tool.tool.group(), b.stored_name()))
-        });
+        let place = |tool: &ViewTool| (tool.tool.tool.group().to_owned(), tool.stored_name().to_owned());
+        base.sort_by_cached_key(|(_, tool)| place(tool));
 
         let mut plan = Self {
-            format,
+            target,
             tier,
             warnings,
             unavailable: view
@@ -202,6 +211,7 @@ impl Plan {
             base: String::new(),
             base_digests: String::new(),
             base_names: BTreeMap::new(),
+            base_args: ArgMaps::new(),
             base_hash: Hasher::default(),
             listing_json: listing.as_ref().map_or_else(|| "null".to_owned(), listing_json),
             core: base.len(),
@@ -213,14 +223,16 @@ impl Plan {
         };
         plan.base_hash
             .add(format.as_str().as_bytes())
-            .add(policy.profile.as_bytes())
+            .add(target.profile.as_str().as_bytes())
             .add(plan.listing_json.as_bytes());
-        for tool in base {
-            let entry = tool.entry(format);
-            plan.push(&entry);
-            plan.warnings.extend(clipped_warning(tool, &entry));
+        for (id, tool) in base {
+            let Some(made) = made.get(id as usize) else { continue };
+            let Some(entry) = made.entry(tool.wire_name(), &tool.tool.tool) else { continue };
+            plan.push(entry);
+            plan.warnings.extend(tool_warnings(tool, made));
             plan.base_names
                 .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+            plan.base_args.extend(made.arg_map_document().map(|map| (tool.wire_name().to_owned(), map)));
         }
         if active {
             plan.bridge = BridgeTool::ALL.len();
@@ -250,6 +262,14 @@ impl Plan {
         self.tokens_base += entry.tokens;
     }
 
+    /// How many more tools the provider takes; none where it names no figure. An error holds how many there are, where those that
+    /// always stand in the array are too many already, and how many it takes.
+    pub fn room(&self) -> Result<Option<usize>, (usize, usize)> {
+        let Some(most) = self.target.profile.limits().max_tools.value else { return Ok(None) };
+        let there = self.core + self.bridge;
+        most.checked_sub(there).map(Some).ok_or((there, most))
+    }
+
     /// Whether every visible tool stands in the array.
     pub fn sends_all(&self) -> bool {
         self.tier == 0
@@ -265,14 +285,19 @@ impl Plan {
 
 /// Whether tools are deferred: a function of config, grant, window and format, never of the warm set or of what is
 /// unavailable at the moment.
-fn is_active(view: &View, policy: &Policy, format: Format, window: u32) -> bool {
-    let deferred = || view.tools.iter().filter(|tool| !tool.core);
+fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[Arc<TargetTool>]) -> bool {
+    let deferred = || view.tools.iter().zip(made).filter(|(tool, _)| !tool.core);
     match policy.enabled {
+        // What does not go into the array must be reached in another way.
+        _ if made.iter().any(|made| made.left_out) => true,
         _ if deferred().next().is_none() => false,
         Switch::Off => false,
         Switch::On => true,
         Switch::Auto => {
-            let schemas: usize = deferred().map(|tool| tool.tokens(format)).sum();
+            if target.profile.limits().max_tools.value.is_some_and(|most| view.tools.len() > most) {
+                return true;
+            }
+            let schemas: usize = deferred().map(|(_, made)| made.tokens).sum();
             let cheap = (schemas as f64) < policy.activation_pct / 100.0 * f64::from(window);
             view.tools.len() > policy.min_catalog_size as usize && !cheap
         }
@@ -283,7 +308,7 @@ fn is_active(view: &View, policy: &Policy, format: Format, window: u32) -> bool 
 fn plan_listing(
     view: &View,
     policy: &Policy,
-    format: Format,
+    target: Target,
     window: u32,
     deferred: &[(u32, &ViewTool)],
     warnings: &mut Vec<Warning>,
@@ -304,10 +329,10 @@ fn plan_listing(
         warnings.push(Warning::new("listing_over_budget", detail));
     }
     let mut placement = policy.listing_placement;
-    if placement == ListingPlacement::Bridge && format.layout().description_limit.is_some() {
+    if placement == ListingPlacement::Bridge && target.description_limit().is_some() {
         placement = ListingPlacement::Separate;
         let detail =
-            format!("`{}` limits descriptions; the listing stands beside the tools", format.as_str());
+            format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
         warnings.push(Warning::new("listing_placed_separately", detail));
     }
     let placed = PlacedListing { text: listing.text, placement, tokens: listing.tokens, form: listing.form };
@@ -354,10 +379,40 @@ fn listing_json(listing: &PlacedListing) -> String {
     json
 }
 
-fn clipped_warning(tool: &ViewTool, entry: &ArrayEntry) -> Option<Warning> {
+/// What is said otherwise about a tool than it came.
+fn tool_warnings(tool: &ViewTool, made: &TargetTool) -> impl Iterator<Item = Warning> {
+    let name = tool.stored_name();
     let detail = "the description is longer than the format allows and was cut; tool_describe has all of it";
-    entry.clipped.then(|| Warning::new("description_clipped", detail).for_tool(tool.stored_name()))
+    let clipped = made.clipped.then(|| Warning::new("description_clipped", detail).for_tool(name));
+    let lossy = made.lints.iter().find(|lint| lint.lossy).map(|lint| {
+        let more = made.lints.iter().filter(|lint| lint.lossy).count() - 1;
+        let and = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        let detail = format!("at `{}`: {}{and}; calls are checked against the tool's own schema", lint.pointer, lint.detail);
+        Warning::new("schema_mended", detail).for_tool(name)
+    });
+    clipped.into_iter().chain(lossy)
 }
+
+/// Warnings of one kind about tools that a target does not take.
+const MAX_LEFT_OUT: usize = 20;
+
+fn left_out_warnings(view: &View, made: &[Arc<TargetTool>]) -> Vec<Warning> {
+    let left_out = || view.tools.iter().zip(made).filter(|(_, made)| made.left_out);
+    let warning = |(tool, made): (&ViewTool, &Arc<TargetTool>)| {
+        let why = made.lints.first().map_or("it cannot be mended", |lint| &lint.detail);
+        let detail = format!("left out of the array: {why}; tool_search and tool_call still reach it");
+        Warning::new("tool_left_out", detail).for_tool(tool.stored_name())
+    };
+    let mut warnings: Vec<Warning> = left_out().take(MAX_LEFT_OUT).map(warning).collect();
+    let more = left_out().count().saturating_sub(MAX_LEFT_OUT);
+    if more > 0 {
+        warnings.push(Warning::new("tool_left_out", format!("{more} more tools are left out of the array")));
+    }
+    warnings
+}
+
+/// By wire name, the changes of a tool's arguments, see [`TargetTool::arg_map_document`].
+pub type ArgMaps = BTreeMap<String, BTreeMap<String, Value>>;
 
 /// What one answer adds to its plan.
 #[derive(Debug, Default)]
@@ -399,35 +454,50 @@ struct Tail<'a> {
     tools_ref: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_map: Option<&'a BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arg_map: Option<&'a ArgMaps>,
     warnings: Vec<&'a Warning>,
 }
 
 /// Joins a plan and a session's warm tools to the answer's bytes.
 pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
-    let warm: Vec<(&ViewTool, std::borrow::Cow<'_, ArrayEntry>)> = input
+    let made: Vec<(&ViewTool, Arc<TargetTool>)> = input
         .warm
         .iter()
         .filter_map(|id| view.get(*id))
-        .map(|tool| (tool, tool.entry(plan.format)))
+        .map(|tool| (tool, tool.for_target(plan.target)))
+        .collect();
+    let warm: Vec<(&ViewTool, &ArrayEntry)> = made
+        .iter()
+        .filter_map(|(tool, made)| Some((*tool, made.entry(tool.wire_name(), &tool.tool.tool)?)))
         .collect();
     let mut hash = plan.base_hash.clone();
     let mut name_map = plan.base_names.clone();
-    let mut clipped = Vec::new();
-    for (tool, entry) in &warm {
-        hash.add(&entry.digest.to_be_bytes());
+    let mut arg_map = Cow::Borrowed(&plan.base_args);
+    let mut mended = Vec::new();
+    for (tool, made) in &made {
         name_map.extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
-        clipped.extend(clipped_warning(tool, entry));
+        if let Some(map) = made.arg_map_document() {
+            arg_map.to_mut().insert(tool.wire_name().to_owned(), map);
+        }
+        mended.extend(tool_warnings(tool, made));
+    }
+    for (_, entry) in &warm {
+        hash.add(&entry.digest.to_be_bytes());
     }
     // The map names tools of the array only, but two tools may look the same and mean different stored names.
     for (wire, stored) in &name_map {
         hash.add(wire.as_bytes()).add(stored.as_bytes());
+    }
+    if !arg_map.is_empty() {
+        hash.add(serde_json::to_string(&*arg_map).unwrap_or_default().as_bytes());
     }
     let fingerprint = hash.finish().to_string();
 
     let mut entries = plan.base_digests.clone();
     warm.iter().for_each(|(_, entry)| entries.push_str(&digest_text(entry)));
     let sent = Sent {
-        format: plan.format.as_str().to_owned(),
+        format: plan.target.name(),
         catalog: input.origin.catalog.clone(),
         config: input.origin.config.clone(),
         grant: input.origin.grant.clone(),
@@ -435,7 +505,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     };
     let cache = compare(&sent, input, plan.core + plan.bridge);
     let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
-    let tools = with_envelope(plan.format, entries);
+    let tools = with_envelope(plan.target.format, entries);
     let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
     let tokens = Tokens {
         all: plan.tokens_all,
@@ -456,12 +526,13 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         cache,
         tools_ref: input.tools_ref,
         name_map: changed.then_some(&name_map),
+        arg_map: Some(&*arg_map).filter(|map| changed && !map.is_empty()),
         warnings: view
             .warnings
             .iter()
             .chain(&view.join_warnings)
             .chain(&plan.warnings)
-            .chain(&clipped)
+            .chain(&mended)
             .chain(&input.warnings)
             .collect(),
     };
@@ -470,7 +541,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     body.push(b'{');
     if changed {
         body.extend_from_slice(b"\"tools\":");
-        write_array(plan.format, &plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
+        write_array(plan.target.format, &plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
         body.extend_from_slice(b",\"listing\":");
         body.extend_from_slice(plan.listing_json.as_bytes());
         body.push(b',');
@@ -543,15 +614,14 @@ pub fn grant_digest(selections: &impl Serialize, window: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::core::catalog::{Catalog, read_upload, replace};
     use crate::core::format::ingest::EntryLimits;
     use crate::core::grant::Catalogs;
     use crate::core::policy::{Layer, merge, parse};
+    use crate::core::profile::Profile;
 
     fn view(tools: usize, config: Value) -> (View, Policy) {
         let texts: Vec<String> = (0..tools)
@@ -564,7 +634,7 @@ mod tests {
         let upload = read_upload(texts.iter().map(String::as_str), limits, "/tools");
         let user = Arc::new(replace(&Catalog::default(), upload.tools).catalog);
         let policy = merge(&parse(&config).unwrap().layer, &Layer::default());
-        (View::build(&Catalogs::Stored { user, project: Arc::default() }, &policy, &[], &[]), policy)
+        (View::build(&Catalogs::Stored { user, project: Arc::default() }, &policy, &[], &[], Profile::Generic), policy)
     }
 
     fn body(answer: &Answer) -> Value {
@@ -574,7 +644,7 @@ mod tests {
     #[test]
     fn small_grants_are_sent_whole() {
         let (view, policy) = view(12, json!({}));
-        let plan = Plan::build(&view, &policy, Format::Canonical, 128_000);
+        let plan = Plan::build(&view, &policy, Target::of(Format::Canonical), 128_000);
         let answer = body(&answer(&view, &plan, &AnswerInput::default()));
         assert_eq!((answer["tier"].as_u64(), answer["tools"].as_array().unwrap().len()), (Some(0), 12));
         assert_eq!(answer["listing"], Value::Null);
@@ -584,14 +654,14 @@ mod tests {
     #[test]
     fn the_activation_share_keeps_cheap_grants_whole() {
         let (view, policy) = view(20, json!({"activation_pct": 10}));
-        assert!(Plan::build(&view, &policy, Format::Canonical, 128_000).sends_all());
-        assert!(!Plan::build(&view, &policy, Format::Canonical, 5_000).sends_all());
+        assert!(Plan::build(&view, &policy, Target::of(Format::Canonical), 128_000).sends_all());
+        assert!(!Plan::build(&view, &policy, Target::of(Format::Canonical), 5_000).sends_all());
     }
 
     #[test]
     fn the_array_is_core_then_bridge_then_warm() {
         let (view, policy) = view(20, json!({"core": ["tool.004", "tool.003"]}));
-        let plan = Plan::build(&view, &policy, Format::Canonical, 128_000);
+        let plan = Plan::build(&view, &policy, Target::of(Format::Canonical), 128_000);
         let input = AnswerInput { warm: &[9, 7], ..AnswerInput::default() };
         let first = answer(&view, &plan, &input);
         let shown = body(&first);
@@ -632,7 +702,7 @@ mod tests {
     #[test]
     fn an_equal_fingerprint_saves_the_bytes() {
         let (view, policy) = view(20, json!({}));
-        let plan = Plan::build(&view, &policy, Format::OpenaiChat, 128_000);
+        let plan = Plan::build(&view, &policy, Target::of(Format::OpenaiChat), 128_000);
         let first = body(&answer(&view, &plan, &AnswerInput::default()));
         let fingerprint = first["fingerprint"].as_str();
         let again = body(&answer(
@@ -642,7 +712,7 @@ mod tests {
         ));
         assert_eq!((again["changed"].as_bool(), &again["fingerprint"]), (Some(false), &first["fingerprint"]));
         assert!(["tools", "listing", "name_map"].iter().all(|key| again.get(*key).is_none()));
-        let other = Plan::build(&view, &policy, Format::Anthropic, 128_000);
+        let other = Plan::build(&view, &policy, Target::of(Format::Anthropic), 128_000);
         assert_ne!(
             body(&answer(&view, &other, &AnswerInput::default()))["fingerprint"],
             first["fingerprint"]
@@ -652,13 +722,13 @@ mod tests {
     #[test]
     fn a_listing_inside_the_bridge_needs_room_for_it() {
         let (view, policy) = view(20, json!({"listing_placement": "bridge"}));
-        let inside = Plan::build(&view, &policy, Format::Anthropic, 128_000);
+        let inside = Plan::build(&view, &policy, Target::of(Format::Anthropic), 128_000);
         let shown = body(&answer(&view, &inside, &AnswerInput::default()));
         assert_eq!(shown["listing"]["placement"], "bridge");
         assert!(
             shown["tools"][0]["description"].as_str().unwrap().contains("Does the useful thing number 19")
         );
-        let outside = Plan::build(&view, &policy, Format::OpenaiChat, 128_000);
+        let outside = Plan::build(&view, &policy, Target::of(Format::OpenaiChat), 128_000);
         let shown = body(&answer(&view, &outside, &AnswerInput::default()));
         assert_eq!(shown["listing"]["placement"], "separate");
         assert_eq!(shown["warnings"][0]["code"], "listing_placed_separately");
@@ -668,7 +738,7 @@ mod tests {
     fn reported_tokens_are_those_of_what_is_sent() {
         let (view, policy) = view(20, json!({"core": ["tool.001"]}));
         for format in Format::ALL {
-            let plan = Plan::build(&view, &policy, format, 128_000);
+            let plan = Plan::build(&view, &policy, Target::of(format), 128_000);
             let answered = answer(&view, &plan, &AnswerInput { warm: &[3], ..AnswerInput::default() });
             let shown = body(&answered);
             let inside = shown["tools"].pointer("/0/functionDeclarations").unwrap_or(&shown["tools"]);

@@ -3,11 +3,12 @@
 //! Everything here is a function of the set of tools: the order of an upload never shows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::digest::{Digest, Hasher, push_string};
 use super::format::ingest::{EntryLimits, Rejected, read_entries};
-use super::format::{self, Format, TokenCounts, names};
+use super::format::{TokenCounts, names};
+use super::target::{Made, Target, TargetTool};
 use super::schema::takes_object;
 use super::text::{hidden_characters, short_description};
 use super::tokens;
@@ -63,32 +64,7 @@ pub struct CatalogTool {
     /// The first sentence on one line, at most 60 characters.
     pub short: Box<str>,
     pub counts: StoredCounts,
-    /// Per format, made when first asked for.
-    entries: [OnceLock<ArrayEntry>; Format::ALL.len()],
-}
-
-/// A tool as it stands in an array: rendered once per format and copied from then on.
-#[derive(Debug, Clone)]
-pub struct ArrayEntry {
-    pub json: Box<str>,
-    /// Head of the digest of `json`.
-    pub digest: u64,
-    pub tokens: usize,
-    /// Whether the description had to be cut for the format.
-    pub clipped: bool,
-}
-
-impl ArrayEntry {
-    /// Renders and counts a tool under a wire name that is not the catalog's own.
-    pub fn under_name(format: Format, wire_name: &str, tool: &Tool) -> Self {
-        let rendered = format::render(format, wire_name, tool);
-        let tokens = tokens::count(&rendered.json);
-        Self::new(rendered.json, tokens, rendered.clipped)
-    }
-
-    pub fn new(json: String, tokens: usize, clipped: bool) -> Self {
-        Self { digest: Digest::of(json.as_bytes()).short(), json: json.into(), tokens, clipped }
-    }
+    made: Made,
 }
 
 impl CatalogTool {
@@ -114,12 +90,10 @@ impl CatalogTool {
         out.push_str(self.tool.from_description());
     }
 
-    /// The tool in an array of this format.
-    pub fn entry(&self, format: Format) -> &ArrayEntry {
-        self.entries[format as usize].get_or_init(|| {
-            let rendered = format::render(format, self.wire_name(), &self.tool);
-            ArrayEntry::new(rendered.json, self.counts.formats.get(format), rendered.clipped)
-        })
+    /// The tool as it stands in an array for this target.
+    pub fn for_target(&self, target: Target) -> Arc<TargetTool> {
+        let make = || TargetTool::make(target, self.wire_name(), &self.tool, Some(&self.counts.formats));
+        self.made.get(target, make)
     }
 }
 
@@ -252,7 +226,7 @@ fn catalog_tool(entry: Incoming, stored_name: String, mapped_name: Option<String
         mapped_name: mapped_name.map(Into::into),
         short: short.into(),
         counts,
-        entries: Default::default(),
+        made: Made::default(),
     }
 }
 

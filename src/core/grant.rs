@@ -6,15 +6,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::catalog::{ArrayEntry, Catalog, CatalogTool};
-use super::format::{Format, names};
+use super::catalog::{Catalog, CatalogTool};
 use super::grouping::{Grouping, SelectorSet};
 use super::policy::{Policy, Toolset};
+use super::profile::Profile;
 use super::selector::Selector;
+use super::target::{Made, Target, TargetTool};
 use super::tool::ToolKey;
 use super::warning::Warning;
 
@@ -77,6 +78,8 @@ pub struct ViewTool {
     pub unavailable: bool,
     /// Set where the catalog's wire name is taken by the bridge or by another catalog's tool.
     renamed: Option<Box<str>>,
+    /// Under that name.
+    made: Made,
 }
 
 impl ViewTool {
@@ -93,17 +96,14 @@ impl ViewTool {
         Some(self.wire_name()).filter(|wire| *wire != self.stored_name())
     }
 
-    /// The tool in an array of this format.
-    pub fn entry(&self, format: Format) -> Cow<'_, ArrayEntry> {
+    /// The tool as it stands in an array for this target.
+    pub fn for_target(&self, target: Target) -> Arc<TargetTool> {
         match &self.renamed {
-            None => Cow::Borrowed(self.tool.entry(format)),
-            Some(wire_name) => Cow::Owned(ArrayEntry::under_name(format, wire_name, &self.tool.tool)),
+            None => self.tool.for_target(target),
+            Some(wire_name) => {
+                self.made.get(target, || TargetTool::make(target, wire_name, &self.tool.tool, None))
+            }
         }
-    }
-
-    /// Tokens of the tool in an array of this format; exact but for the rare renamed tool, whose name differs.
-    pub fn tokens(&self, format: Format) -> usize {
-        self.tool.counts.formats.get(format)
     }
 }
 
@@ -166,6 +166,9 @@ pub struct View {
     candidates: Vec<Vec<u32>>,
     mapped: HashMap<Box<str>, u32>,
     uploaded: HashMap<Box<str>, Vec<u32>>,
+    /// Names that the tools have on the wire under other profiles, made when one of them is asked for: an agent that
+    /// changes its provider in the middle of a conversation still calls by them.
+    other_names: OnceLock<HashMap<Box<str>, u32>>,
 }
 
 /// Warnings of one kind about `core` in one answer, and selectors that are looked at for them.
@@ -182,6 +185,7 @@ impl View {
         policy: &Policy,
         user_core: &[Selector],
         selections: &[Selection],
+        profile: Profile,
     ) -> Self {
         let (mut warnings, mut join_warnings) = (Vec::new(), Vec::new());
         let grouping = Grouping::new(policy);
@@ -201,7 +205,7 @@ impl View {
         join_warnings.extend(core_not_found(policy, &joined, &group_names));
         let core = SelectorSet::new(&policy.core);
         let unavailable = SelectorSet::new(selections.iter().flat_map(|selection| &selection.unavailable));
-        let wire_names = unique_wire_names(&joined, &policy.bridge_prefix);
+        let wire_names = unique_wire_names(&joined, &policy.bridge_prefix, profile);
         let mut group_ids: BTreeMap<&str, u32> =
             group_names.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(name, _)| (*name, 0)).collect();
         group_ids.values_mut().zip(0..).for_each(|(id, at)| *id = at);
@@ -216,6 +220,7 @@ impl View {
             candidates: Vec::new(),
             mapped: HashMap::new(),
             uploaded: HashMap::new(),
+            other_names: OnceLock::new(),
         };
         let chosen = joined.iter().zip(group_names).zip(wire_names).zip(kept).filter(|(_, kept)| *kept);
         for ((((part, at, tool), group), renamed), _) in chosen {
@@ -230,6 +235,7 @@ impl View {
                 core: tool.tool.always_load() || core.hits(tool, group),
                 unavailable: unavailable.hits(tool, group),
                 renamed: renamed.map(Into::into),
+                made: Made::default(),
             };
             if !entry.unavailable {
                 candidates[usize::from(*part)][*at] = id;
@@ -312,10 +318,27 @@ impl View {
             return Resolved::Tool(id);
         }
         match self.uploaded.get(name).map(Vec::as_slice) {
-            None | Some([]) => Resolved::Unknown,
+            None | Some([]) => self.by_other_name(name).map_or(Resolved::Unknown, Resolved::Tool),
             Some([one]) => Resolved::Tool(*one),
             Some(several) => Resolved::Ambiguous(several),
         }
+    }
+
+    fn by_other_name(&self, name: &str) -> Option<u32> {
+        // Each of them ends in a hash.
+        let hash = name.rsplit('_').next().filter(|hash| hash.len() == 8)?;
+        if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        let names = self.other_names.get_or_init(|| {
+            let of = |(id, tool): (u32, &ViewTool)| {
+                let narrowed = Profile::ALL.map(|profile| profile.wire_name(tool.stored_name()).into_owned());
+                let usual = tool.tool.wire_name().to_owned();
+                narrowed.into_iter().chain([usual]).map(move |name| (name.into_boxed_str(), id)).collect::<Vec<_>>()
+            };
+            (0..).zip(&self.tools).flat_map(of).collect()
+        });
+        names.get(name).copied()
     }
 
     /// Every tool that a name selects: by its stored, wire or uploaded name, all that match.
@@ -390,7 +413,7 @@ fn join<'a>(
 ///
 /// Names that were changed already, and those of tools that are called like the bridge, claim theirs first: a tool that
 /// is called like another one's wire name must not take it over.
-fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str) -> Vec<Option<String>> {
+fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str, profile: Profile) -> Vec<Option<String>> {
     let bridge: Vec<String> = BridgeTool::ALL.iter().map(|tool| tool.name(bridge_prefix)).collect();
     let mut taken: HashSet<Cow<'_, str>> = bridge.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
     let place = |at: &usize| {
@@ -407,12 +430,16 @@ fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str) -> Vec<Option<S
     let mut renamed = vec![None; joined.len()];
     for at in order {
         let tool = joined[at].2;
-        if taken.insert(Cow::Borrowed(tool.wire_name())) {
+        let usual = tool.wire_name();
+        let wanted =
+            if profile.limits().names.fits(usual) { Cow::Borrowed(usual) } else { profile.wire_name(&tool.stored_name) };
+        if taken.insert(wanted.clone()) {
+            renamed[at] = (wanted != usual).then(|| wanted.into_owned());
             continue;
         }
         let numbered = (1..).map(|n| match n {
-            1 => names::with_suffix(&tool.stored_name),
-            n => names::with_suffix(&format!("{}#{n}", tool.stored_name)),
+            1 => profile.with_suffix(&tool.stored_name),
+            n => profile.with_suffix(&format!("{}#{n}", tool.stored_name)),
         });
         renamed[at] = numbered.into_iter().find(|name| taken.insert(Cow::Owned(name.clone())));
     }
@@ -534,6 +561,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::core::format::names::{wire_name, with_suffix};
     use crate::core::catalog::{read_upload, replace};
     use crate::core::format::ingest::EntryLimits;
     use crate::core::policy::{Layer, merge, parse};
@@ -564,7 +592,7 @@ mod tests {
     fn view(user: &Value, config: Value, selections: &[Selection]) -> View {
         let policy = merge(&layer(config), &Layer::default());
         let catalogs = Catalogs::Stored { user: catalog(user), project: Arc::default() };
-        View::build(&catalogs, &policy, &[], selections)
+        View::build(&catalogs, &policy, &[], selections, Profile::Generic)
     }
 
     fn six() -> Value {
@@ -646,7 +674,7 @@ mod tests {
         ]));
         let user_layer = layer(json!({"core": ["c"]}));
         let policy = merge(&user_layer, &Layer::default());
-        let view = View::build(&Catalogs::Stored { user, project }, &policy, &user_layer.core.unwrap(), &[]);
+        let view = View::build(&Catalogs::Stored { user, project }, &policy, &user_layer.core.unwrap(), &[], Profile::Generic);
         let parts: Vec<u8> = view.tools.iter().map(|tool| tool.part).collect();
         assert_eq!((names(&view), parts), (vec!["a", "b", "c", "d"], vec![0, 1, 0, 1]));
         assert_eq!(codes(&view), ["catalog_clash"; 3]);
@@ -660,7 +688,9 @@ mod tests {
         let Resolved::Tool(id) = plain.resolve_tool("tool_search") else { panic!() };
         let wire = plain.get(id).unwrap().wire_name().to_owned();
         assert!(wire.starts_with("tool_search_") && plain.resolve(&wire) == Resolved::Tool(id));
-        assert!(plain.get(id).unwrap().entry(Format::Canonical).json.contains(&wire));
+        let tool = plain.get(id).unwrap();
+        let made = tool.for_target(Target::default());
+        assert!(made.entry(&wire, &tool.tool.tool).unwrap().json.contains(&wire));
         let prefixed = view(&tools, json!({"bridge_prefix": "x_"}), &[]);
         let own: Vec<&str> = prefixed.tools.iter().map(ViewTool::wire_name).collect();
         assert!(own.contains(&"tool_search") && !own.contains(&"x_tool_call"), "{own:?}");
@@ -669,8 +699,8 @@ mod tests {
 
     #[test]
     fn a_name_that_the_model_saw_cannot_be_taken_over() {
-        let bridged = names::with_suffix("tool_search");
-        let dotted = names::wire_name("a.b").into_owned();
+        let bridged = with_suffix("tool_search");
+        let dotted = wire_name("a.b").into_owned();
         let tools = json!([
             {"name": "tool_search", "description": "real"}, {"name": bridged, "description": "impostor"},
             {"name": "a.b", "description": "real"}, {"name": dotted, "description": "impostor"}

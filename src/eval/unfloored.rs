@@ -15,6 +15,7 @@ use crate::core::grant::{Catalogs, View, ViewTool};
 use crate::core::lexical::Document;
 use crate::core::named::promote;
 use crate::core::policy::{Layer, merge};
+use crate::core::profile::Profile;
 use crate::core::ranking::{CatalogIndex, Part, search};
 
 /// A catalog under a config, to be ranked.
@@ -44,7 +45,7 @@ impl Unfloored {
         let policy = merge(layer, &Layer::default());
         let user_core = layer.core.clone().unwrap_or_default();
         let catalogs = Catalogs::Stored { user: Arc::clone(&catalog), project: Arc::default() };
-        let view = View::build(&catalogs, &policy, &user_core, &[]);
+        let view = View::build(&catalogs, &policy, &user_core, &[], Profile::Generic);
         let mut phrases: BTreeMap<u32, Vec<String>> = BTreeMap::new();
         for (name, aliases) in &policy.aliases {
             for id in view.select(name) {

@@ -77,6 +77,7 @@ fn scope_routes() -> Routes {
         routes!(configs::read, configs::replace, configs::change, configs::delete),
         routes!(catalogs::read, catalogs::replace, catalogs::change, catalogs::delete),
         routes!(catalogs::read_tool),
+        routes!(catalogs::lint),
     ]
 }
 

@@ -13,7 +13,9 @@ use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_dig
 use crate::core::digest::Digest;
 use crate::core::grant::{Catalogs, Resolved, ViewTool};
 use crate::core::id::SessionKey;
+use crate::core::mend::Dialect;
 use crate::core::messages::last_called_names;
+use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
@@ -77,7 +79,6 @@ impl Toolrack {
     /// Assembles the array, the listing and all that the agent should know beside them.
     pub async fn assemble(&self, request: AssembleRequest) -> Result<Assembled, Error> {
         request.fields.check()?;
-        let format = request.fields.format()?.unwrap_or_default();
         if request.tools.is_some() && request.fields.tools_ref.is_some() {
             return Err(Error::invalid("/tools_ref", "invalid_value", "send either `tools` or `tools_ref`"));
         }
@@ -101,10 +102,20 @@ impl Toolrack {
             self.stored_catalogs(caller, &heads).await?
         };
         let window = window(request.fields.context_window, merged.policy.context_window, &mut warnings);
-        let entry = self.view(catalogs, config, &merged, vec![request.fields.selection.clone()]).await?;
-        let context = Context { merged, entry, format, window, heads, session: None, warnings: Vec::new() };
+        let usual = Target { profile: merged.policy.profile, ..Target::default() };
+        let target = request.fields.target(usual)?;
+        let selections = vec![request.fields.selection.clone()];
+        let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
+        let context = Context { merged, entry, target, window, heads, session: None, warnings: Vec::new() };
         let plan = self.plan(&context).await?;
-        telemetry::assemble(plan.plan.tier, format.as_str());
+        if let Err((there, most)) = plan.plan.room() {
+            let detail = format!(
+                "{there} tools always stand in the array and {} takes {most}; make fewer core, or let tools be deferred",
+                target.profile.as_str()
+            );
+            return Err(Error::invalid("/profile", "too_many_tools", detail));
+        }
+        telemetry::assemble(plan.plan.tier, target.format.as_str());
         self.prepare_vectors(caller, &context).await;
         match caller.session_key() {
             None => Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)),
@@ -213,7 +224,7 @@ impl SessionAssembly<'_> {
             |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
         let purged = warm.purge(exists);
         let previous = stored.settings.assembled.as_deref();
-        let limits = warm_limits(self.context.policy());
+        let limits = warm_limits(self.context.policy(), self.plan.room().unwrap_or(Some(0)));
         let mut change = warm.touch(&self.used, now);
         change.removed = purged.removed;
         // Another assembly may have become the first meanwhile; its array is not changed unasked.
@@ -246,8 +257,10 @@ impl SessionAssembly<'_> {
         let state = AssembledState {
             selection: self.request.fields.selection.clone(),
             tools_ref: self.tools_ref.clone(),
-            format: self.plan.format.as_str().to_owned(),
-            profile: self.context.policy().profile.clone(),
+            format: self.plan.target.format.as_str().to_owned(),
+            profile: self.plan.target.profile.as_str().to_owned(),
+            openapi: self.plan.target.dialect == Dialect::OpenApi,
+            strict: self.plan.target.strict,
             window: self.context.window,
             sent: answer.sent.clone(),
             base: self.base(previous, origin),
@@ -263,7 +276,7 @@ impl SessionAssembly<'_> {
 
     /// The listing base: kept while only the catalog changes, begun anew at an epoch.
     fn base(&self, previous: Option<&AssembledState>, origin: Origin) -> ListingBase {
-        let format = self.plan.format.as_str();
+        let format = self.plan.target.name();
         let kept = previous.map(|previous| &previous.base).filter(|base| {
             !self.request.epoch
                 && base.config == origin.config
@@ -281,7 +294,7 @@ impl SessionAssembly<'_> {
             catalog: origin.catalog,
             config: origin.config,
             grant: origin.grant,
-            format: format.to_owned(),
+            format,
         }
     }
 }

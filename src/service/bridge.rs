@@ -138,14 +138,14 @@ impl Toolrack {
         answer: &mut BridgeAnswer,
     ) -> Result<BridgeResult, Error> {
         let raw = request.calls.get(at).unwrap_or(&Value::Null);
-        let call = match context.format.wire().read_call(raw) {
+        let call = match context.target.format.wire().read_call(raw) {
             Ok(call) => call,
             Err(ReadFault::NotACall(why)) => {
                 return Err(Error::invalid(format!("/calls/{at}"), "invalid_call", why));
             }
             Err(ReadFault::Broken { call, why }) => {
                 let content = json!({"error": {"code": "invalid_call", "message": why}});
-                return Ok(result(context.format, &call, Handled::error(&content)));
+                return Ok(result(context.target.format, &call, Handled::error(&content)));
             }
         };
         let handled = match meant(context.view(), &call) {
@@ -155,7 +155,7 @@ impl Toolrack {
                 self.pass_through(context, &call, None, answer).await?
             }
         };
-        Ok(result(context.format, &call, handled))
+        Ok(result(context.target.format, &call, handled))
     }
 
     /// A call of another tool comes back unchanged, under the tool's real name where it is one of the grant.
@@ -286,7 +286,10 @@ impl Toolrack {
             .iter()
             .filter_map(|id| view.get(*id))
             .filter_map(|tool| {
-                RawValue::from_string(render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool)).ok()
+                let made = tool.for_target(context.target);
+                let text =
+                    render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool, made.schema());
+                RawValue::from_string(text).ok()
             })
             .collect();
         let mut not_found: Vec<Value> = described

@@ -18,10 +18,10 @@ use super::ranking::ViewVectors;
 use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::embedding::Embedding;
-use crate::core::format::Format;
 use crate::core::id::Scope;
 use crate::core::ranking::CatalogIndex;
 use crate::core::schema::Validator;
+use crate::core::target::Target;
 use crate::core::warning::Warning;
 use crate::store::VectorSpace;
 
@@ -53,8 +53,8 @@ pub(super) struct InlineUpload {
     pub rejected: Vec<&'static str>,
 }
 
-/// The array plan of a view for a format and a window.
-pub(super) type PlanKey = (u64, Format, u32);
+/// The array plan of a view for a target and a window.
+pub(super) type PlanKey = (u64, Target, u32);
 
 /// All caches of the service.
 pub(super) struct Caches {

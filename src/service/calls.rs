@@ -9,11 +9,12 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
-use super::describe::{Target, shown, suggestions, target};
+use super::describe::{Meaning, meaning, shown, suggestions};
 use super::sessions::Deed;
 use super::{Error, Toolrack, blocking};
 use crate::core::calls::{CallFault, InnerCall, read_calls, unwrap_nested};
 use crate::core::grant::{View, ViewTool};
+use crate::core::mend::unmap;
 use crate::core::schema::{Validator, Verdict};
 use crate::core::text::one_line;
 use crate::core::warning::Warning;
@@ -212,47 +213,51 @@ impl Toolrack {
         resolved: &mut Resolved,
     ) -> Result<(&'c ViewTool, Value), Box<CallError>> {
         let view = context.view();
-        let id = match target(view, &call.name) {
-            Target::Tool(id) => id,
-            Target::Unavailable(id) => {
+        let id = match meaning(view, &call.name) {
+            Meaning::Tool(id) => id,
+            Meaning::Unavailable(id) => {
                 let name = view.get(id).map(ViewTool::wire_name).unwrap_or_default();
                 let message = format!(
                     "`{name}` is not available at the moment; it was NOT called. Do something else, or try again later."
                 );
                 return Err(CallError::plain("tool_unavailable", message));
             }
-            Target::Bridge => {
+            Meaning::Bridge => {
                 let message = format!(
                     "`{}` is itself a bridge tool; name the tool that it should call.",
                     shown(&call.name)
                 );
                 return Err(CallError::plain("bridge_tool", message));
             }
-            Target::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),
-            Target::Unknown => {
+            Meaning::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),
+            Meaning::Unknown => {
                 return Err(name_error(view, "unknown_tool", &call.name, &suggestions(view, &call.name)));
             }
         };
         resolved.called.push(id);
         let Some(entry) = view.get(id) else { return Err(Box::default()) };
         let tool = &entry.tool.tool;
+        // The model knows the schema that the target was sent.
+        let made = entry.for_target(context.target);
+        let schema = made.schema().unwrap_or_else(|| tool.parameters());
         let arguments = call.arguments.map_err(|fault| {
             Box::new(CallError {
                 code: fault.code,
                 message: format!("{}. The tool was NOT called.", fault.message.trim_end_matches('.')),
-                schema: schema_of(entry),
+                schema: carried(schema),
                 ..CallError::default()
             })
         })?;
-        let declared = declared_arguments(tool.parameters());
-        let arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
+        let declared = declared_arguments(schema);
+        let mut arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
             declared.iter().any(|known| known == key)
         }));
+        unmap(&mut arguments, &made.arg_map);
         let verdict = match self.validator(entry).await {
             Ok(validator) => validator.check(&arguments),
             Err(error) => Verdict::Unchecked(error.to_string()),
         };
-        resolved.warnings.extend(check_arguments(entry, verdict, &arguments)?);
+        resolved.warnings.extend(check_arguments(entry, schema, verdict, &arguments)?);
         Ok((entry, arguments))
     }
 
@@ -326,20 +331,19 @@ fn declared_arguments(parameters: &str) -> Vec<String> {
 }
 
 /// The schema that an error carries, so that one retry mends the call; a very long one is left to `describe`.
-fn schema_of(entry: &ViewTool) -> Option<Box<RawValue>> {
-    let schema = entry.tool.tool.parameters();
+fn carried(schema: &str) -> Option<Box<RawValue>> {
     if schema.len() > MAX_ERROR_SCHEMA_BYTES { None } else { serde_json::from_str(schema).ok() }
 }
 
 /// What an error says in the place of a schema that it does not carry.
-fn schema_note(entry: &ViewTool) -> &'static str {
-    let carried = entry.tool.tool.parameters().len() <= MAX_ERROR_SCHEMA_BYTES;
-    if carried { "" } else { " (The schema is very long; describe the tool to see it.)" }
+fn schema_note(schema: &str) -> &'static str {
+    if schema.len() <= MAX_ERROR_SCHEMA_BYTES { "" } else { " (The schema is very long; describe the tool to see it.)" }
 }
 
 /// Nothing, or a warning, for arguments that the tool can be run with.
 fn check_arguments(
     entry: &ViewTool,
+    schema: &str,
     verdict: Verdict,
     arguments: &Value,
 ) -> Result<Option<Warning>, Box<CallError>> {
@@ -361,11 +365,11 @@ fn check_arguments(
                 message: format!(
                     "`{name}` is missing required argument(s): {}. It was NOT called.{}",
                     shown.join(", "),
-                    schema_note(entry)
+                    schema_note(schema)
                 ),
                 missing,
                 received_keys: received(),
-                schema: schema_of(entry),
+                schema: carried(schema),
                 ..CallError::default()
             }))
         }
@@ -376,12 +380,12 @@ fn check_arguments(
                 violation.path,
                 violation.constraint,
                 violation.message,
-                schema_note(entry)
+                schema_note(schema)
             ),
             path: Some(violation.path),
             constraint: Some(violation.constraint),
             received_keys: received(),
-            schema: schema_of(entry),
+            schema: carried(schema),
             ..CallError::default()
         })),
     }

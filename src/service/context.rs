@@ -13,9 +13,13 @@ use crate::core::format::Format;
 use crate::core::grant::{Catalogs, Selection, View};
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::lexical::Document;
+use crate::core::mend::Dialect;
 use crate::core::policy::{self, Policy};
+use crate::core::profile::{NameRule, Profile};
 use crate::core::ranking::CatalogIndex;
 use crate::core::selector::Selector;
+use crate::core::target::Target;
+use crate::core::text::clip;
 use crate::core::warning::Warning;
 
 /// Who asks.
@@ -41,6 +45,8 @@ pub struct GrantFields {
     pub tools_ref: Option<String>,
     pub format: Option<String>,
     pub profile: Option<String>,
+    pub schema_dialect: Option<String>,
+    pub strict: Option<bool>,
     pub context_window: Option<f64>,
 }
 
@@ -70,12 +76,39 @@ impl GrantFields {
                 return Err(Error::invalid(format!("/{key}"), "too_many", detail));
             }
         }
-        match self.profile.as_deref() {
-            None | Some("generic") => Ok(()),
-            Some(other) => {
-                Err(Error::unsupported("/profile", format!("the profile `{other}` is not supported yet")))
+        Ok(())
+    }
+
+    /// For whom arrays are made: as the request says, else as `default` does.
+    pub(super) fn target(&self, default: Target) -> Result<Target, Error> {
+        let profile = match self.profile.as_deref() {
+            None => None,
+            Some(name) => Some(Profile::parse(name).ok_or_else(|| {
+                let known = Profile::ALL.map(Profile::as_str).join(", ");
+                let detail = format!("`{}` is not a profile; there are {known}", clip(name, 40));
+                Error::invalid("/profile", "invalid_value", detail)
+            })?),
+        };
+        let format = self.format()?.unwrap_or(default.format);
+        let dialect = match self.schema_dialect.as_deref() {
+            None if format == default.format => default.dialect,
+            None | Some("json_schema") => Dialect::JsonSchema,
+            Some("openapi") if format == Format::Gemini => Dialect::OpenApi,
+            Some("openapi") => {
+                let detail = "`openapi` is a dialect of the format gemini alone";
+                return Err(Error::invalid("/schema_dialect", "invalid_value", detail));
             }
-        }
+            Some(other) => {
+                let detail = format!("`{}` is not a dialect; there are json_schema and openapi", clip(other, 40));
+                return Err(Error::invalid("/schema_dialect", "invalid_value", detail));
+            }
+        };
+        Ok(Target {
+            format,
+            profile: profile.unwrap_or(default.profile),
+            dialect,
+            strict: self.strict.unwrap_or(default.strict),
+        })
     }
 }
 
@@ -104,6 +137,8 @@ pub(super) struct ViewKey {
     config: MergedKey,
     /// Of the selections' text, which may be long.
     selections: Digest,
+    /// What names look like on the wire.
+    names: NameRule,
 }
 
 /// A view with what was made from it.
@@ -164,7 +199,7 @@ impl Aliases {
 pub(super) struct Context {
     pub merged: Arc<Merged>,
     pub entry: Arc<ViewEntry>,
-    pub format: Format,
+    pub target: Target,
     pub window: u32,
     /// What the request asked for and did not get.
     pub warnings: Vec<Warning>,
@@ -253,6 +288,7 @@ impl Toolrack {
         config: MergedKey,
         merged: &Arc<Merged>,
         selections: Vec<Selection>,
+        profile: Profile,
     ) -> Result<Arc<ViewEntry>, Error> {
         let contents = {
             let mut parts = catalogs.parts().map(|catalog| catalog.content_id());
@@ -260,14 +296,17 @@ impl Toolrack {
         };
         let inline = matches!(catalogs, Catalogs::Inline(_));
         let text = serde_json::to_string(&selections).map_err(Error::internal)?;
-        let key = ViewKey { contents, inline, config, selections: Digest::of(text.as_bytes()) };
+        let selected = Digest::of(text.as_bytes());
+        // Profiles differ in names, and most take the same.
+        let names = profile.limits().names;
+        let key = ViewKey { contents, inline, config, selections: selected, names };
         if let Some(entry) = self.0.caches.views.get(&key).await {
             return Ok(entry);
         }
         let (merged, id) = (Arc::clone(merged), self.0.caches.next_view_id());
         let build = async move {
             let build = move || {
-                let view = View::build(&catalogs, &merged.policy, &merged.user_core, &selections);
+                let view = View::build(&catalogs, &merged.policy, &merged.user_core, &selections, profile);
                 let aliases = Aliases::build(&view, &merged.policy);
                 ViewEntry { id, view, catalogs, aliases }
             };
@@ -278,14 +317,14 @@ impl Toolrack {
 
     /// The array plan of a view.
     pub(super) async fn plan(&self, context: &Context) -> Result<Arc<PlanEntry>, Error> {
-        let key = (context.entry.id, context.format, context.window);
+        let key = (context.entry.id, context.target, context.window);
         if let Some(plan) = self.0.caches.plans.get(&key).await {
             return Ok(plan);
         }
         let (entry, merged) = (Arc::clone(&context.entry), Arc::clone(&context.merged));
-        let (format, window) = (context.format, context.window);
+        let (target, window) = (context.target, context.window);
         let build = async move {
-            let build = move || PlanEntry::new(Plan::build(&entry.view, &merged.policy, format, window));
+            let build = move || PlanEntry::new(Plan::build(&entry.view, &merged.policy, target, window));
             blocking(build).await.map(Arc::new)
         };
         Ok(self.0.caches.plans.try_get_with(key, build).await?)
@@ -325,15 +364,12 @@ impl Toolrack {
             selections.insert(0, assembled.selection.clone());
             selections.dedup_by(|second, _| *second == Selection::default());
         }
-        let format = match (fields.format()?, assembled) {
-            (Some(format), _) => format,
-            (None, Some(assembled)) => Format::parse(&assembled.format).unwrap_or_default(),
-            (None, None) => Format::default(),
-        };
+        let usual = Target { profile: merged.policy.profile, ..Target::default() };
+        let target = fields.target(assembled.map_or(usual, |assembled| assembled.target()))?;
         let mut warnings = Vec::new();
         let default = assembled.map_or(merged.policy.context_window, |assembled| assembled.window);
         let window = window(fields.context_window, default, &mut warnings);
-        let entry = self.view(catalogs, config, &merged, selections).await?;
-        Ok(Context { merged, entry, format, window, heads, session, warnings })
+        let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
+        Ok(Context { merged, entry, target, window, heads, session, warnings })
     }
 }

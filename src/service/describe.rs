@@ -10,6 +10,7 @@ use super::context::{Caller, Context, GrantFields};
 use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{name_candidates, suggest};
+use crate::core::assemble::ArgMaps;
 use crate::core::format::render_whole;
 use crate::core::grant::{Resolved, View, ViewTool};
 use crate::core::text::{clip, one_line};
@@ -48,6 +49,10 @@ pub struct DescribeAnswer {
     pub tools: Vec<Box<RawValue>>,
     /// Name in `tools` -> stored name, only where they differ.
     pub name_map: BTreeMap<String, String>,
+    /// Name in `tools` -> how arguments for its schema differ from the tool's own, by place, as in an assembly.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Object)]
+    pub arg_map: ArgMaps,
     pub not_found: Vec<NotFound>,
     /// Tools that this call put into the session's array.
     pub warmed: Vec<String>,
@@ -58,7 +63,7 @@ pub struct DescribeAnswer {
 
 /// What a name from outside leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target<'a> {
+pub(super) enum Meaning<'a> {
     Tool(u32),
     Unavailable(u32),
     Bridge,
@@ -67,19 +72,19 @@ pub(super) enum Target<'a> {
 }
 
 /// What a name means, also one that a model wrote with quotes, a prefix or twice.
-pub(super) fn target<'a>(view: &'a View, name: &str) -> Target<'a> {
+pub(super) fn meaning<'a>(view: &'a View, name: &str) -> Meaning<'a> {
     for candidate in name_candidates(name) {
         match view.resolve(&candidate) {
             Resolved::Unknown => {}
-            Resolved::Bridge(_) => return Target::Bridge,
-            Resolved::Ambiguous(ids) => return Target::Ambiguous(ids),
+            Resolved::Bridge(_) => return Meaning::Bridge,
+            Resolved::Ambiguous(ids) => return Meaning::Ambiguous(ids),
             Resolved::Tool(id) if view.get(id).is_some_and(|tool| tool.unavailable) => {
-                return Target::Unavailable(id);
+                return Meaning::Unavailable(id);
             }
-            Resolved::Tool(id) => return Target::Tool(id),
+            Resolved::Tool(id) => return Meaning::Tool(id),
         }
     }
-    Target::Unknown
+    Meaning::Unknown
 }
 
 /// Ids of the tools that a name may have meant.
@@ -111,17 +116,17 @@ pub(super) fn look_up(context: &Context, names: &[String], route: &'static str) 
     let view = context.view();
     let mut described = Described::default();
     for name in names {
-        let missing = match target(view, name) {
-            Target::Tool(id) => {
+        let missing = match meaning(view, name) {
+            Meaning::Tool(id) => {
                 if !described.ids.contains(&id) {
                     described.ids.push(id);
                 }
                 continue;
             }
-            Target::Unavailable(_) => ("tool_unavailable", Vec::new()),
-            Target::Bridge => ("bridge_tool", Vec::new()),
-            Target::Ambiguous(ids) => ("ambiguous_name", ids.to_vec()),
-            Target::Unknown => ("unknown_tool", suggestions(view, name)),
+            Meaning::Unavailable(_) => ("tool_unavailable", Vec::new()),
+            Meaning::Bridge => ("bridge_tool", Vec::new()),
+            Meaning::Ambiguous(ids) => ("ambiguous_name", ids.to_vec()),
+            Meaning::Unknown => ("unknown_tool", suggestions(view, name)),
         };
         if missing.0 == "unknown_tool" {
             telemetry::unknown_tool_call(route);
@@ -140,12 +145,18 @@ impl Toolrack {
         let view = context.view();
         let tools = described.ids.iter().filter_map(|id| view.get(*id));
         let tools = tools.map(|tool| {
-            RawValue::from_string(render_whole(context.format, tool.wire_name(), &tool.tool.tool))
+            let made = tool.for_target(context.target);
+            let format = context.target.format;
+            RawValue::from_string(render_whole(format, tool.wire_name(), &tool.tool.tool, made.schema()))
         });
         let tools: Vec<Box<RawValue>> = tools.collect::<Result<_, _>>().map_err(Error::internal)?;
         let described_tools = described.ids.iter().filter_map(|id| view.get(*id));
         let mapped = |tool: &ViewTool| Some((tool.mapped_name()?.to_owned(), tool.stored_name().to_owned()));
-        let name_map = described_tools.filter_map(mapped).collect();
+        let name_map = described_tools.clone().filter_map(mapped).collect();
+        let arguments = |tool: &ViewTool| {
+            Some((tool.wire_name().to_owned(), tool.for_target(context.target).arg_map_document()?))
+        };
+        let arg_map = described_tools.filter_map(arguments).collect();
         let stored = |ids: &[u32]| {
             ids.iter().filter_map(|id| view.get(*id)).map(|tool| tool.stored_name().to_owned()).collect()
         };
@@ -158,6 +169,7 @@ impl Toolrack {
         Ok(DescribeAnswer {
             tools,
             name_map,
+            arg_map,
             not_found: not_found.collect(),
             warmed: warming.warmed,
             evicted: warming.evicted,

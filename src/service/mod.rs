@@ -14,6 +14,7 @@ mod describe;
 mod error;
 mod heads;
 mod inline_refs;
+mod lint;
 mod matcher_test;
 mod preload;
 mod ranking;
@@ -43,6 +44,7 @@ pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
 pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
+pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
 pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
 };

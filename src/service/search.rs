@@ -330,7 +330,7 @@ impl MatchWriter<'_> {
         if self.detail != Detail::Full {
             return self.detail;
         }
-        match self.schema_room.get().checked_sub(entry.tokens(Format::Canonical)) {
+        match self.schema_room.get().checked_sub(entry.tool.counts.formats.get(Format::Canonical)) {
             Some(left) if left > 0 => {
                 self.schema_room.set(left);
                 Detail::Full
@@ -363,7 +363,10 @@ impl MatchWriter<'_> {
             explain: None,
             required: (self.detail != Detail::Names).then(|| matches::required_arguments(tool)),
             parameters: (detail == Detail::Full)
-                .then(|| serde_json::from_str(tool.parameters()).ok())
+                .then(|| {
+                    let made = entry.for_target(self.context.target);
+                    serde_json::from_str(made.schema().unwrap_or_else(|| tool.parameters())).ok()
+                })
                 .flatten(),
         })
     }

@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::core::assemble::Sent;
+use crate::core::format::Format;
 use crate::core::grant::Selection;
 use crate::core::id::SessionKey;
+use crate::core::mend::Dialect;
 use crate::core::policy::Policy;
+use crate::core::profile::Profile;
+use crate::core::target::Target;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
 use crate::store::{SessionRow, SessionTouch, WarmTouch};
 
@@ -21,9 +25,24 @@ pub(super) struct AssembledState {
     pub tools_ref: Option<String>,
     pub format: String,
     pub profile: String,
+    /// Whether schemas are of OpenAPI's subset.
+    pub openapi: bool,
+    pub strict: bool,
     pub window: u32,
     pub sent: Sent,
     pub base: ListingBase,
+}
+
+impl AssembledState {
+    /// For whom the arrays of the session are made. A name of another version falls back alone.
+    pub(super) fn target(&self) -> Target {
+        Target {
+            format: Format::parse(&self.format).unwrap_or_default(),
+            profile: Profile::parse(&self.profile).unwrap_or_default(),
+            dialect: if self.openapi { Dialect::OpenApi } else { Dialect::JsonSchema },
+            strict: self.strict,
+        }
+    }
 }
 
 /// The tier and listing that a session started from, and what they were made for.
@@ -233,7 +252,9 @@ impl Update {
     }
 }
 
-/// The bounds of a session's warm set.
-pub(super) fn warm_limits(policy: &Policy) -> WarmLimits {
-    WarmLimits { max: policy.max_warm_tools as usize, policy: policy.warm_policy }
+/// The bounds of a session's warm set: those of its config, and where `room` tells what the provider takes beside core and
+/// bridge, no more than that.
+pub(super) fn warm_limits(policy: &Policy, room: Option<usize>) -> WarmLimits {
+    let max = (policy.max_warm_tools as usize).min(room.unwrap_or(usize::MAX));
+    WarmLimits { max, policy: policy.warm_policy }
 }

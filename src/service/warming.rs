@@ -38,11 +38,13 @@ impl Toolrack {
     pub(super) async fn warm(&self, context: &Context, ids: &[u32], deed: Deed) -> Result<Warming, Error> {
         let Some((session, _)) = &context.session else { return Ok(Warming::default()) };
         let view = context.view();
-        let may_warm_here =
-            context.policy().warm_policy != WarmPolicy::Off && !self.plan(context).await?.plan.sends_all();
-        let found = if may_warm_here { warmable(view, ids) } else { Vec::new() };
+        let plan = self.plan(context).await?;
+        let may_warm_here = context.policy().warm_policy != WarmPolicy::Off && !plan.plan.sends_all();
+        let mut found = if may_warm_here { warmable(view, ids) } else { Vec::new() };
+        // What the target does not take is called through the bridge.
+        found.retain(|(_, id)| view.get(*id).is_some_and(|tool| !tool.for_target(context.target).left_out));
         let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
-        let limits = warm_limits(context.policy());
+        let limits = warm_limits(context.policy(), plan.plan.room().unwrap_or(Some(0)));
         let (change, warm) = self
             .update_session(session, deed, |_, warm, now| {
                 let change = warm.warm(&keys, limits, now);

@@ -11,6 +11,7 @@ pub(super) struct Anthropic;
 static LAYOUT: Layout = Layout {
     open: "{\"name\":",
     schema: ",\"input_schema\":",
+    openapi_schema: None,
     schema_end: "",
     close: "}",
     empty_description: false,

@@ -11,6 +11,7 @@ pub(super) struct BedrockConverse;
 static LAYOUT: Layout = Layout {
     open: "{\"toolSpec\":{\"name\":",
     schema: ",\"inputSchema\":{\"json\":",
+    openapi_schema: None,
     schema_end: "}",
     close: "}}",
     empty_description: false,

@@ -11,6 +11,7 @@ pub(super) struct Canonical;
 static LAYOUT: Layout = Layout {
     open: "{\"name\":",
     schema: ",\"parameters\":",
+    openapi_schema: None,
     schema_end: "",
     close: "}",
     empty_description: true,

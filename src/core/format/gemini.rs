@@ -11,6 +11,7 @@ pub(super) struct Gemini;
 static LAYOUT: Layout = Layout {
     open: "{\"name\":",
     schema: ",\"parametersJsonSchema\":",
+    openapi_schema: Some(",\"parameters\":"),
     schema_end: "",
     close: "}",
     empty_description: false,

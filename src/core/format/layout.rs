@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::members::Members;
-use super::{Source, ToolText};
+use super::{How, Source, ToolText};
 use crate::core::digest::push_string;
 use crate::core::tool::Tool;
 
@@ -63,6 +63,8 @@ pub struct Layout {
     pub open: &'static str,
     /// Text in front of the schema, from the comma on.
     pub schema: &'static str,
+    /// As `schema`, for a schema of OpenAPI's subset, where the provider has a place for one.
+    pub openapi_schema: Option<&'static str>,
     /// Text that closes what holds the schema alone.
     pub schema_end: &'static str,
     /// Text behind the last member.
@@ -141,14 +143,22 @@ impl Layout {
 
     /// Appends a tool of an array. `more` are members that the caller adds, as `,"key":value`.
     pub fn write(&self, tool: &ToolText<'_>, more: &str, out: &mut String) {
+        self.write_as(tool, &How::PLAIN, more, out);
+    }
+
+    /// As [`Layout::write`], for a provider that wants some things otherwise.
+    pub(super) fn write_as(&self, tool: &ToolText<'_>, how: &How<'_>, more: &str, out: &mut String) {
         out.push_str(self.open);
         push_string(tool.wire_name, out);
-        if self.empty_description || tool.description != "\"\"" {
+        let is_told = self.empty_description && !how.omits_empty_description;
+        if is_told || tool.description != "\"\"" {
             out.push_str(",\"description\":");
             out.push_str(tool.description);
         }
-        if let Some(schema) = self.schema_of(tool) {
-            out.push_str(self.schema);
+        let openapi = self.openapi_schema.filter(|_| how.openapi);
+        let left_out = openapi.is_some() && how.no_arguments;
+        if let Some(schema) = self.schema_of(tool).filter(|_| !left_out) {
+            out.push_str(openapi.unwrap_or(self.schema));
             out.push_str(&schema);
             out.push_str(self.schema_end);
         }

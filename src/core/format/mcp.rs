@@ -11,6 +11,7 @@ pub(super) struct Mcp;
 static LAYOUT: Layout = Layout {
     open: "{\"name\":",
     schema: ",\"inputSchema\":",
+    openapi_schema: None,
     schema_end: "",
     close: "}",
     empty_description: false,

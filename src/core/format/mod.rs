@@ -196,29 +196,86 @@ pub struct RenderedTool {
     pub clipped: bool,
 }
 
+/// What a provider wants otherwise than the format alone says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct How<'a> {
+    /// Stands in place of the tool's own schema.
+    pub schema: Option<&'a str>,
+    /// Longest description, in characters.
+    pub description_limit: Option<usize>,
+    pub omits_empty_description: bool,
+    /// The schema is of OpenAPI's subset, where the format has a place for that.
+    pub openapi: bool,
+    /// The schema fits the provider's strict mode, which is wanted.
+    pub strict: bool,
+    /// The schema names no argument.
+    pub no_arguments: bool,
+}
+
+impl How<'_> {
+    /// Nothing otherwise, and no limit on descriptions.
+    pub(super) const PLAIN: Self = Self {
+        schema: None,
+        description_limit: None,
+        omits_empty_description: false,
+        openapi: false,
+        strict: false,
+        no_arguments: false,
+    };
+
+    /// What a format says by itself.
+    pub fn usual(format: Format) -> Self {
+        Self { description_limit: format.layout().description_limit, ..Self::PLAIN }
+    }
+}
+
 /// Renders a tool of an array: the description within the format's limit.
 pub fn render(format: Format, wire_name: &str, tool: &Tool) -> RenderedTool {
     render_with(format, wire_name, tool, "")
 }
 
+/// Renders a tool of an array as its provider wants it.
+pub fn render_how(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>) -> RenderedTool {
+    render_all(format, wire_name, tool, how, "")
+}
+
 /// As [`render`], with further members as `,"key":value`.
 fn render_with(format: Format, wire_name: &str, tool: &Tool, more: &str) -> RenderedTool {
+    render_all(format, wire_name, tool, &How::usual(format), more)
+}
+
+fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more: &str) -> RenderedTool {
     let layout = format.layout();
-    let short = short_description(layout, tool);
-    let text = ToolText {
+    let short = short_description(how.description_limit, tool);
+    let mut text = ToolText {
         description: short.as_deref().unwrap_or(tool.description_json()),
         ..tool_text(layout, wire_name, tool, false)
     };
+    if how.schema.is_some() || how.openapi {
+        // What a tool brought for its own schema does not fit another one.
+        text.members.retain(|(key, _)| *key != "strict" && Some(*key) != layout.own_schema);
+        text.parameters = how.schema.unwrap_or(text.parameters);
+    }
+    if how.strict && layout.members.iter().any(|member| member.key == "strict") {
+        text.members.retain(|(key, _)| *key != "strict");
+        text.members.push(("strict", "true"));
+    }
     let mut json = String::with_capacity(tool.body().len() + 64);
-    layout.write(&text, more, &mut json);
+    layout.write_as(&text, how, more, &mut json);
     RenderedTool { json, clipped: short.is_some() }
 }
 
-/// Renders a tool with its whole description and all kept members that the format has, for `describe`.
-pub fn render_whole(format: Format, wire_name: &str, tool: &Tool) -> String {
+/// Renders a tool with its whole description and all kept members that the format has, for `describe`; `schema` stands in place of
+/// its own.
+pub fn render_whole(format: Format, wire_name: &str, tool: &Tool, schema: Option<&str>) -> String {
     let layout = format.layout();
     let mut json = String::with_capacity(tool.body().len() + 64);
-    layout.write(&tool_text(layout, wire_name, tool, true), "", &mut json);
+    let mut text = tool_text(layout, wire_name, tool, true);
+    if let Some(schema) = schema {
+        text.members.retain(|(key, _)| *key != "strict" && Some(*key) != layout.own_schema);
+        text.parameters = schema;
+    }
+    layout.write(&text, "", &mut json);
     json
 }
 
@@ -232,8 +289,8 @@ fn tool_text<'a>(layout: &Layout, wire_name: &'a str, tool: &'a Tool, whole: boo
 }
 
 /// The description as a JSON string where it has to be cut.
-fn short_description(layout: &Layout, tool: &Tool) -> Option<String> {
-    let limit = layout.description_limit?;
+fn short_description(limit: Option<usize>, tool: &Tool) -> Option<String> {
+    let limit = limit?;
     let too_long = tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some();
     too_long.then(|| {
         let mut json = String::new();

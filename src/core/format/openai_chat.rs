@@ -11,6 +11,7 @@ pub(super) struct OpenaiChat;
 static LAYOUT: Layout = Layout {
     open: "{\"type\":\"function\",\"function\":{\"name\":",
     schema: ",\"parameters\":",
+    openapi_schema: None,
     schema_end: "",
     close: "}}",
     empty_description: false,

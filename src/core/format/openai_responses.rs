@@ -11,6 +11,7 @@ pub(super) struct OpenaiResponses;
 static LAYOUT: Layout = Layout {
     open: "{\"type\":\"function\",\"name\":",
     schema: ",\"parameters\":",
+    openapi_schema: None,
     schema_end: "",
     close: "}",
     empty_description: false,

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use super::join::{ByName, Fill, Intersect, Join, OneLayer, Override, Union};
 use super::lists::{Aliases, Groups, Names, Selectors, Toolsets};
 use super::matcher::{Matcher, MatcherRule, MatcherSetting};
-use super::rules::{Choice, Int, Number, Object, Reserved, Rule, Text, of};
+use super::rules::{Choice, Int, Number, Object, Reserved, Rule, of};
 use super::values::{
     BridgePrefix, Exposure, Flag, Group, ListingPlacement, Preload, PreloadSetting, Switch, Toggle,
     ToggleRule, Toolset, WarmPolicy,
 };
 use crate::core::selector::Selector;
+use crate::core::profile::Profile;
 
 settings! {
     enabled: Switch = Switch::Auto, by Choice::new(), join Override,
@@ -65,8 +66,8 @@ settings! {
          from one layer.";
     semantic: bool = true, by Flag, join Override,
         "Built-in vectors take part in keyword ranking: it compares by meaning as well as by words.";
-    profile: String = "generic".to_owned(), by Reserved(Text::up_to(64), "generic".to_owned()), join Override,
-        "The provider whose limits the array keeps.";
+    profile: Profile = Profile::Generic, by Choice::new(), join Override,
+        "The provider whose limits the array keeps; `generic` keeps what all accept. A request may choose another one.";
     exposure: Exposure = Exposure::Bridge, by Choice::new(), join Override,
         "How the model reaches deferred tools.";
     bridge_prefix: String = String::new(), by BridgePrefix, join Override,

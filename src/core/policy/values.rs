@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::reader::{Reader, shorten};
 use super::rules::{Int, Named, Record, Reserved, Rule, of};
 use crate::core::selector::Selector;
+use crate::core::profile::Profile;
 
 /// Longest `bridge_prefix`, in characters: `tool_describe` still fits the 64 characters of a provider's
 /// tool name.
@@ -82,6 +83,18 @@ pub enum WarmPolicy {
 impl Named for WarmPolicy {
     const NAMES: &'static [(&'static str, Self)] =
         &[("immediate", Self::Immediate), ("epoch", Self::Epoch), ("off", Self::Off)];
+}
+
+impl Named for Profile {
+    const NAMES: &'static [(&'static str, Self)] = &{
+        let mut names = [("", Self::Generic); Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = (Self::ALL[at].as_str(), Self::ALL[at]);
+            at += 1;
+        }
+        names
+    };
 }
 
 /// How the model reaches deferred tools.

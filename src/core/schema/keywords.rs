@@ -2,7 +2,7 @@
 
 /// What the value of a keyword holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(in crate::core) enum Holds {
     /// A schema.
     Schema,
     /// An array of schemas.
@@ -19,7 +19,7 @@ pub(super) enum Holds {
 
 /// To which values the schemas under a keyword apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Applies {
+pub(in crate::core) enum Applies {
     /// To the same value.
     InPlace,
     /// To the same value, as one of several alternatives whose errors are gathered.
@@ -37,7 +37,7 @@ pub(super) enum Applies {
 }
 
 /// The table: JSON Schema drafts 4 to 2020-12.
-pub(super) fn of(keyword: &str) -> (Holds, Applies) {
+pub(in crate::core) fn of(keyword: &str) -> (Holds, Applies) {
     match keyword {
         "properties" => (Holds::Map, Applies::Property),
         "patternProperties" => (Holds::Map, Applies::EachProperty),

@@ -11,8 +11,8 @@
 
 mod cost;
 mod explain;
-mod keywords;
-mod prepare;
+pub(super) mod keywords;
+pub(super) mod prepare;
 mod repair;
 #[cfg(test)]
 mod tests;

@@ -328,7 +328,7 @@ fn allow_null(map: &mut Map<String, Value>) {
 }
 
 /// Decodes `%XX`; none when the result is not UTF-8.
-pub(super) fn decode_percent(text: &str) -> Option<String> {
+pub(in crate::core) fn decode_percent(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }

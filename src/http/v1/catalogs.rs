@@ -14,7 +14,7 @@ use crate::http::body::{ApiPath, ApiQuery, RawBody};
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
-use crate::service::{CatalogWritten, Toolrack};
+use crate::service::{CatalogWritten, GrantFields, LintAnswer, Toolrack};
 
 /// A tool as the service keeps and shows it.
 #[derive(Debug, ToSchema)]
@@ -194,6 +194,39 @@ pub(crate) async fn read_tool(
 ) -> Result<Response, Problem> {
     let tool = service.catalog_tool(&scope, &path.name).await?;
     etag::document(&tool.version, &known, tool.json)
+}
+
+/// For whom a catalog is looked at.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LintBody {
+    /// As in an assembly; default `canonical`.
+    format: Option<String>,
+    /// As in an assembly; default: the scope's own config, else `generic`.
+    profile: Option<String>,
+    /// As in an assembly.
+    schema_dialect: Option<String>,
+    /// As in an assembly.
+    strict: Option<bool>,
+}
+
+/// Tell what a provider would not take
+///
+/// Every tool of the stored catalog is made for the target as an assembly makes it: what is mended, what is cut, what is
+/// left out, and why. Nothing is changed.
+#[utoipa::path(post, path = "/catalog/lint", operation_id = "lint_scope_catalog", tag = "catalogs",
+    request_body = LintBody,
+    responses((status = 200, description = "What was found", body = LintAnswer)))]
+pub(crate) async fn lint(
+    State(service): State<Toolrack>,
+    State(context): State<HttpContext>,
+    ScopePath(scope): ScopePath,
+    _query: ApiQuery<NoQuery>,
+    body: RawBody,
+) -> Result<Json<LintAnswer>, Problem> {
+    let LintBody { format, profile, schema_dialect, strict } = body.parse(limits(&context, &[]))?;
+    let fields = GrantFields { format, profile, schema_dialect, strict, ..GrantFields::default() };
+    Ok(Json(service.lint_catalog(&scope, fields).await?))
 }
 
 /// Tools are checked one by one by the service, so that a bad one does not cost the others.

@@ -53,9 +53,16 @@ macro_rules! grant_body {
             /// `openai_responses`, `anthropic`, `gemini`, `bedrock_converse` or `mcp`.
             #[schema(example = "canonical")]
             format: Option<String>,
-            /// Provider limits; `generic` (default) is the only one so far.
+            /// The provider whose limits arrays keep: `generic` (what all accept), `openai`, `azure`, `anthropic`, `gemini`,
+            /// `vertex`, `bedrock`, `bedrock-nova`, `deepseek`, `groq`, `mistral`, `cohere`, `ollama` or `vllm`. Default: the
+            /// config's.
             #[schema(example = "generic")]
             profile: Option<String>,
+            /// In the format `gemini`: `json_schema` (default, in `parametersJsonSchema`) or `openapi` (its subset, in
+            /// `parameters`).
+            schema_dialect: Option<String>,
+            /// Whether tools that fit the provider's strict mode are sent as strict. Default: no.
+            strict: Option<bool>,
             /// The model's context window in tokens, 1000 to 10000000; out of range it is clamped. Default: the
             /// config's `context_window`.
             #[schema(minimum = 1000, maximum = 10_000_000)]
@@ -82,6 +89,8 @@ macro_rules! grant_body {
                     tools_ref: self.tools_ref.take(),
                     format: self.format.take(),
                     profile: self.profile.take(),
+                    schema_dialect: self.schema_dialect.take(),
+                    strict: self.strict,
                     context_window: self.context_window,
                 };
                 (caller, fields)
