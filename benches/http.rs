@@ -1,7 +1,10 @@
-//! Benchmarks of the program over HTTP, as its users meet it: assembling, searching, uploading, memory, starting.
+//! Benchmarks of the program over HTTP, as its users meet it: assembling, searching, uploading, memory, starting, and
+//! searching with an endpoint that ranks.
 //!
-//! The program and a bare axum handler run as processes of their own and take turns. Figures are shown, never asserted.
-//! `cargo bench --bench http -- [--quick] [SECTION]`.
+//! The program and its baseline, a bare axum handler or a bare endpoint, run as processes of their own and take turns.
+//! Figures are shown, never asserted.
+//! `cargo bench --bench http -- [--quick] [SECTION]`; the sections are `assemble`, `search`, `upload`, `memory`, `start` and
+//! `rerank`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,17 +13,23 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use support::bare;
+use sections::rerank::rerank;
 use support::client::{Client, drive, request};
 use support::data::{Data, query_for, upload_body};
 use support::measure::{Options, Result, Spread, timed};
-use support::process::{BARE, Server};
+use support::process::{BARE, ENDPOINT, Server};
 use support::report::{Figure, Goal, Unit, line, table};
+use support::{bare, endpoint};
+
+mod sections {
+    pub(crate) mod rerank;
+}
 
 mod support {
     pub(crate) mod bare;
     pub(crate) mod client;
     pub(crate) mod data;
+    pub(crate) mod endpoint;
     pub(crate) mod measure;
     pub(crate) mod process;
     pub(crate) mod report;
@@ -44,18 +53,21 @@ type Section = fn(&Data, &Options) -> Result<()>;
 
 fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(BARE) {
-        return bare::serve(&arguments.collect::<Vec<_>>());
+    match arguments.next().as_deref() {
+        Some(BARE) => return bare::serve(&arguments.collect::<Vec<_>>()),
+        Some(ENDPOINT) => return endpoint::serve(&arguments.collect::<Vec<_>>()),
+        _ => {}
     }
     let Some(options) = Options::from_args() else { return Ok(()) };
     let data = Data::load()?;
     line(&format!("HTTP benchmarks with {}.", data.source))?;
-    let sections: [(&str, Section); 5] = [
+    let sections: [(&str, Section); 6] = [
         ("assemble", assemble),
         ("search", search),
         ("upload", upload),
         ("memory", memory),
         ("start", start),
+        ("rerank", rerank),
     ];
     for (name, section) in sections {
         if options.wants(name) {

@@ -32,6 +32,11 @@ pub(crate) fn serve(sizes: &[String]) -> Result<()> {
         let body = Bytes::from(vec![b' '; size]);
         app = app.route(&path(size), post(async move |_: Bytes| json(body.clone())));
     }
+    run(app)
+}
+
+/// Serves these routes as the program serves its own, until it is killed.
+pub(crate) fn run(app: Router) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -48,6 +53,6 @@ async fn parse(body: Bytes) -> Response {
     json(tools.to_string().into())
 }
 
-fn json(body: Bytes) -> Response {
+pub(crate) fn json(body: Bytes) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }

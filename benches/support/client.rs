@@ -47,12 +47,17 @@ impl Client {
 
     /// Sends one request that is not among its own, and gives the body of the answer.
     pub(crate) fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
-        self.stream.write_all(request)?;
+        self.write(request)?;
         self.receive()
     }
 
+    /// Sends one request that is not among its own.
+    pub(crate) fn write(&mut self, request: &[u8]) -> Result<()> {
+        Ok(self.stream.write_all(request)?)
+    }
+
     /// The body of the next answer; another status than 200 is an error.
-    fn receive(&mut self) -> Result<&[u8]> {
+    pub(crate) fn receive(&mut self) -> Result<&[u8]> {
         let mut filled = 0;
         let head = loop {
             filled += self.read(filled)?;
@@ -86,7 +91,8 @@ impl Client {
     }
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+/// Where these bytes are.
+pub(crate) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 

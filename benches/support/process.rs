@@ -1,5 +1,7 @@
-//! Servers in processes of their own: the program, and the bare handler; what they use of memory and processor.
+//! Servers in processes of their own: the program, the bare handler and a rerank endpoint; what they use of memory and
+//! processor.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -15,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The argument with which the benchmark starts itself as the bare handler.
 pub(crate) const BARE: &str = "--bare-handler";
+/// The argument with which it starts itself as a rerank endpoint.
+pub(crate) const ENDPOINT: &str = "--rerank-endpoint";
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
@@ -35,26 +39,31 @@ pub(crate) struct Memory {
 impl Server {
     /// The program as it is shipped, with its default settings, over this database.
     pub(crate) fn toolrack(database: &Path) -> Result<Self> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
-        let url = format!("sqlite://{}", database.display());
-        command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--database-url", &url]);
+        Self::start(program(database))
+    }
+
+    /// The same, but endpoints on this machine may be asked.
+    pub(crate) fn toolrack_with_endpoints(database: &Path) -> Result<Self> {
+        let mut command = program(database);
+        command.env("TOOLRACK_RERANK_ALLOW_PRIVATE", "true");
         Self::start(command)
     }
 
     /// A bare handler for answers of these sizes; see [`super::bare`].
     pub(crate) fn bare(sizes: &[usize]) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = command(std::env::current_exe()?);
         command.arg(BARE).args(sizes.iter().map(usize::to_string));
         Self::start(command)
     }
 
+    /// A rerank endpoint that answers after this time; see [`super::endpoint`].
+    pub(crate) fn endpoint(time: Duration) -> Result<Self> {
+        let mut command = command(std::env::current_exe()?);
+        command.args([ENDPOINT, &time.as_millis().to_string()]);
+        Self::start(command)
+    }
+
     fn start(mut command: Command) -> Result<Self> {
-        let settings = std::env::vars_os().map(|(name, _)| name);
-        for name in settings.filter(|name| name.to_string_lossy().starts_with("TOOLRACK_")) {
-            command.env_remove(name);
-        }
-        // Failed requests and panics show on standard error, starts and stops do not.
-        command.env("TOOLRACK_LOG_LEVEL", "info,toolrack::cli=warn");
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         match first_line(&mut child) {
             Ok((address, output)) => Ok(Self { child, address, _output: output }),
@@ -126,6 +135,25 @@ impl Drop for Server {
     fn drop(&mut self) {
         end(&mut self.child);
     }
+}
+
+fn program(database: &Path) -> Command {
+    let mut command = command(env!("CARGO_BIN_EXE_toolrack"));
+    let url = format!("sqlite://{}", database.display());
+    command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--database-url", &url]);
+    command
+}
+
+/// A command that knows no settings of this process.
+fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    let settings = std::env::vars_os().map(|(name, _)| name);
+    for name in settings.filter(|name| name.to_string_lossy().starts_with("TOOLRACK_")) {
+        command.env_remove(name);
+    }
+    // Failed requests and panics show on standard error, starts and stops do not.
+    command.env("TOOLRACK_LOG_LEVEL", "info,toolrack::cli=warn");
+    command
 }
 
 /// Kills a child that may have ended already.

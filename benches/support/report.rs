@@ -10,6 +10,7 @@ pub(crate) enum Unit {
     /// Seconds; shown as s, ms or µs.
     Time,
     MiB,
+    Count,
 }
 
 /// What a figure should reach. It is shown, never asserted: figures depend on the machine.
@@ -19,6 +20,7 @@ pub(crate) enum Goal {
     AtLeast(f64),
     /// Share of the baseline.
     ShareAtLeast(f64),
+    ShareAtMost(f64),
     None,
 }
 
@@ -41,6 +43,7 @@ impl Unit {
             Self::Time if value < 1.0 => format!("{:.1} ms", value * 1e3),
             Self::Time => format!("{value:.2} s"),
             Self::MiB => format!("{value:.1} MiB"),
+            Self::Count => format!("{value:.0}"),
         }
     }
 
@@ -70,6 +73,9 @@ impl Figure {
             Goal::AtLeast(least) => (format!("at least {}", unit.show(least)), Some(median >= least)),
             Goal::ShareAtLeast(least) => {
                 (format!("at least {}", percent(least)), share.map(|share| share >= least))
+            }
+            Goal::ShareAtMost(most) => {
+                (format!("at most {}", percent(most)), share.map(|share| share <= most))
             }
             Goal::None => ("-".to_owned(), None),
         };
