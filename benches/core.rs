@@ -9,13 +9,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolrack::core::assemble::{AnswerInput, Plan, answer};
 use toolrack::core::catalog::{Catalog, read_upload, replace};
-use toolrack::core::format::Format;
 use toolrack::core::format::ingest::EntryLimits;
 use toolrack::core::grant::{Catalogs, Selection, View};
 use toolrack::core::lexical::Document;
 use toolrack::core::matches::by_keywords;
 use toolrack::core::policy::{self, Layer, Policy};
+use toolrack::core::profile::Profile;
 use toolrack::core::ranking::{CatalogIndex as Index, Part, search};
+use toolrack::core::target::Target;
 
 use support::data::{Data, query_for, upload_body};
 use support::measure::{Options, Result, Spread, percentile, timed};
@@ -92,7 +93,7 @@ fn build_index(catalog: &Catalog) -> Index {
 
 fn build_view(catalog: &Arc<Catalog>, policy: &Policy) -> View {
     let catalogs = Catalogs::Stored { user: Arc::clone(catalog), project: Arc::default() };
-    View::build(&catalogs, policy, &[], &[Selection::default()])
+    View::build(&catalogs, policy, &[], &[Selection::default()], Profile::Generic)
 }
 
 /// p50 and p99 of two sets of queries. Each round asks every query once, then the scan does.
@@ -177,7 +178,7 @@ fn steps(data: &Data, count: usize, policy: &Policy, options: &Options) -> Resul
         let catalog = Arc::new(change.catalog);
         let (index, _) = timed(|| black_box(build_index(&catalog)));
         let (build_view, view) = timed(|| build_view(&catalog, policy));
-        let (plan_it, plan) = timed(|| Plan::build(&view, policy, Format::default(), policy.context_window));
+        let (plan_it, plan) = timed(|| Plan::build(&view, policy, Target::default(), policy.context_window));
         for (spread, time) in once.iter_mut().zip([read, make, index, build_view, plan_it]) {
             spread.push(time);
         }

@@ -178,7 +178,8 @@ impl Plan {
         let (core, deferred): (Vec<_>, Vec<_>) =
             view.visible().partition(|(id, tool)| tool.core && !left_out(*id));
         warnings.extend(left_out_warnings(view, &made));
-        let visible_tokens = view.visible().filter_map(|(id, _)| made.get(id as usize)).map(|made| made.tokens);
+        let visible_tokens =
+            view.visible().filter_map(|(id, _)| made.get(id as usize)).map(|made| made.tokens);
         let tokens_all = with_envelope(format, visible_tokens.sum());
         let active = is_active(view, policy, target, window, &made);
 
@@ -190,11 +191,8 @@ impl Plan {
                 listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
             listing = listed.map(|listed| listed.0);
         }
-        let mut base: Vec<(u32, &ViewTool)> = if active {
-            core
-        } else {
-            view.visible().filter(|(id, _)| !left_out(*id)).collect()
-        };
+        let mut base: Vec<(u32, &ViewTool)> =
+            if active { core } else { view.visible().filter(|(id, _)| !left_out(*id)).collect() };
         let place = |tool: &ViewTool| (tool.tool.tool.group().to_owned(), tool.stored_name().to_owned());
         base.sort_by_cached_key(|(_, tool)| place(tool));
 
@@ -331,8 +329,7 @@ fn plan_listing(
     let mut placement = policy.listing_placement;
     if placement == ListingPlacement::Bridge && target.description_limit().is_some() {
         placement = ListingPlacement::Separate;
-        let detail =
-            format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
+        let detail = format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
         warnings.push(Warning::new("listing_placed_separately", detail));
     }
     let placed = PlacedListing { text: listing.text, placement, tokens: listing.tokens, form: listing.form };
@@ -387,7 +384,10 @@ fn tool_warnings(tool: &ViewTool, made: &TargetTool) -> impl Iterator<Item = War
     let lossy = made.lints.iter().find(|lint| lint.lossy).map(|lint| {
         let more = made.lints.iter().filter(|lint| lint.lossy).count() - 1;
         let and = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        let detail = format!("at `{}`: {}{and}; calls are checked against the tool's own schema", lint.pointer, lint.detail);
+        let detail = format!(
+            "at `{}`: {}{and}; calls are checked against the tool's own schema",
+            lint.pointer, lint.detail
+        );
         Warning::new("schema_mended", detail).for_tool(name)
     });
     clipped.into_iter().chain(lossy)
@@ -634,7 +634,16 @@ mod tests {
         let upload = read_upload(texts.iter().map(String::as_str), limits, "/tools");
         let user = Arc::new(replace(&Catalog::default(), upload.tools).catalog);
         let policy = merge(&parse(&config).unwrap().layer, &Layer::default());
-        (View::build(&Catalogs::Stored { user, project: Arc::default() }, &policy, &[], &[], Profile::Generic), policy)
+        (
+            View::build(
+                &Catalogs::Stored { user, project: Arc::default() },
+                &policy,
+                &[],
+                &[],
+                Profile::Generic,
+            ),
+            policy,
+        )
     }
 
     fn body(answer: &Answer) -> Value {

@@ -334,7 +334,11 @@ impl View {
             let of = |(id, tool): (u32, &ViewTool)| {
                 let narrowed = Profile::ALL.map(|profile| profile.wire_name(tool.stored_name()).into_owned());
                 let usual = tool.tool.wire_name().to_owned();
-                narrowed.into_iter().chain([usual]).map(move |name| (name.into_boxed_str(), id)).collect::<Vec<_>>()
+                narrowed
+                    .into_iter()
+                    .chain([usual])
+                    .map(move |name| (name.into_boxed_str(), id))
+                    .collect::<Vec<_>>()
             };
             (0..).zip(&self.tools).flat_map(of).collect()
         });
@@ -431,8 +435,11 @@ fn unique_wire_names(joined: &[Joined<'_>], bridge_prefix: &str, profile: Profil
     for at in order {
         let tool = joined[at].2;
         let usual = tool.wire_name();
-        let wanted =
-            if profile.limits().names.fits(usual) { Cow::Borrowed(usual) } else { profile.wire_name(&tool.stored_name) };
+        let wanted = if profile.limits().names.fits(usual) {
+            Cow::Borrowed(usual)
+        } else {
+            profile.wire_name(&tool.stored_name)
+        };
         if taken.insert(wanted.clone()) {
             renamed[at] = (wanted != usual).then(|| wanted.into_owned());
             continue;
@@ -561,9 +568,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::core::format::names::{wire_name, with_suffix};
     use crate::core::catalog::{read_upload, replace};
     use crate::core::format::ingest::EntryLimits;
+    use crate::core::format::names::{wire_name, with_suffix};
     use crate::core::policy::{Layer, merge, parse};
 
     fn catalog(entries: &Value) -> Arc<Catalog> {
@@ -674,7 +681,13 @@ mod tests {
         ]));
         let user_layer = layer(json!({"core": ["c"]}));
         let policy = merge(&user_layer, &Layer::default());
-        let view = View::build(&Catalogs::Stored { user, project }, &policy, &user_layer.core.unwrap(), &[], Profile::Generic);
+        let view = View::build(
+            &Catalogs::Stored { user, project },
+            &policy,
+            &user_layer.core.unwrap(),
+            &[],
+            Profile::Generic,
+        );
         let parts: Vec<u8> = view.tools.iter().map(|tool| tool.part).collect();
         assert_eq!((names(&view), parts), (vec!["a", "b", "c", "d"], vec![0, 1, 0, 1]));
         assert_eq!(codes(&view), ["catalog_clash"; 3]);

@@ -87,7 +87,8 @@ mod tests {
             read_upload(texts.iter().map(String::as_str), EntryLimits { bytes: 9_999, depth: 64 }, "");
         let user = Arc::new(replace(&Catalog::default(), upload.tools).catalog);
         let catalogs = Catalogs::Stored { user, project: Arc::default() };
-        let view = View::build(&catalogs, &Policy::default(), &[], &[], crate::core::profile::Profile::Generic);
+        let view =
+            View::build(&catalogs, &Policy::default(), &[], &[], crate::core::profile::Profile::Generic);
         let mut outcome = Outcome { hits: ranked, ..Outcome::default() };
         promote(&view, query, &mut outcome);
         outcome

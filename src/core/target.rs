@@ -117,9 +117,9 @@ impl TargetTool {
         if made.left_out {
             return made;
         }
-        made.clipped = target
-            .description_limit()
-            .is_some_and(|limit| tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some());
+        made.clipped = target.description_limit().is_some_and(|limit| {
+            tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some()
+        });
         let is_usual = !made.clipped && made.how() == How::usual(target.format);
         made.tokens = match counts.filter(|_| is_usual) {
             Some(counts) => counts.get(target.format),
@@ -134,7 +134,8 @@ impl TargetTool {
         How {
             schema: self.schema.as_deref(),
             description_limit: self.target.description_limit(),
-            omits_empty_description: layout.empty_description && profile.limits().omit_empty_description.value,
+            omits_empty_description: layout.empty_description
+                && profile.limits().omit_empty_description.value,
             openapi: dialect == Dialect::OpenApi && layout.openapi_schema.is_some(),
             strict: self.strict,
             no_arguments: self.no_arguments && dialect == Dialect::OpenApi,

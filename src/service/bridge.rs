@@ -287,8 +287,7 @@ impl Toolrack {
             .filter_map(|id| view.get(*id))
             .filter_map(|tool| {
                 let made = tool.for_target(context.target);
-                let text =
-                    render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool, made.schema());
+                let text = render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool, made.schema());
                 RawValue::from_string(text).ok()
             })
             .collect();

@@ -337,7 +337,11 @@ fn carried(schema: &str) -> Option<Box<RawValue>> {
 
 /// What an error says in the place of a schema that it does not carry.
 fn schema_note(schema: &str) -> &'static str {
-    if schema.len() <= MAX_ERROR_SCHEMA_BYTES { "" } else { " (The schema is very long; describe the tool to see it.)" }
+    if schema.len() <= MAX_ERROR_SCHEMA_BYTES {
+        ""
+    } else {
+        " (The schema is very long; describe the tool to see it.)"
+    }
 }
 
 /// Nothing, or a warning, for arguments that the tool can be run with.

@@ -99,7 +99,8 @@ impl GrantFields {
                 return Err(Error::invalid("/schema_dialect", "invalid_value", detail));
             }
             Some(other) => {
-                let detail = format!("`{}` is not a dialect; there are json_schema and openapi", clip(other, 40));
+                let detail =
+                    format!("`{}` is not a dialect; there are json_schema and openapi", clip(other, 40));
                 return Err(Error::invalid("/schema_dialect", "invalid_value", detail));
             }
         };

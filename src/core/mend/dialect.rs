@@ -129,7 +129,8 @@ impl Writer<'_> {
                 self.notes.mended("type_missing", at, "the type is told by the other keywords");
             }
             Some(kind) => {
-                let null = matches!(map.get("enum"), Some(Value::Array(values)) if values.contains(&Value::Null));
+                let null =
+                    matches!(map.get("enum"), Some(Value::Array(values)) if values.contains(&Value::Null));
                 put_first(map, "type", if null { json!([kind, "null"]) } else { json!(kind) });
                 self.notes.mended("type_missing", at, "the type is told by the other keywords");
             }

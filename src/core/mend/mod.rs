@@ -225,11 +225,7 @@ struct Done {
     strict: Option<StrictUse>,
 }
 
-fn run(
-    mut document: Value,
-    target: &SchemaTarget,
-    strict: Option<&StrictRules>,
-) -> Result<Done, Stop> {
+fn run(mut document: Value, target: &SchemaTarget, strict: Option<&StrictRules>) -> Result<Done, Stop> {
     let rules = rules_of(target, strict);
     let mut notes = Notes::default();
     let mut budget = Budget(MAX_ADDED_BYTES);
@@ -246,7 +242,8 @@ fn run(
         Some(Value::Object(defs)) if seen.references => defs.clone(),
         _ => Map::new(),
     };
-    let mut joiner = Joiner { rules: &rules, defs: &defs, budget: &mut budget, notes: &mut notes, open: Vec::new() };
+    let mut joiner =
+        Joiner { rules: &rules, defs: &defs, budget: &mut budget, notes: &mut notes, open: Vec::new() };
     root::settle(&mut root, &mut joiner, &mut changes)?;
     joiner.open.clear();
     if seen.combined || seen.references {

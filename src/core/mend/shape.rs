@@ -49,9 +49,8 @@ fn kind_of(keyword: &str) -> Kind {
         "dependentRequired" => Kind::NameLists,
         "required" => Kind::Names,
         "enum" | "examples" => Kind::List,
-        "description" | "title" | "pattern" | "format" | "$ref" | "$schema" | "$comment"
-        | "$dynamicRef" | "$recursiveRef" | "contentEncoding"
-        | "contentMediaType" => Kind::Text,
+        "description" | "title" | "pattern" | "format" | "$ref" | "$schema" | "$comment" | "$dynamicRef"
+        | "$recursiveRef" | "contentEncoding" | "contentMediaType" => Kind::Text,
         "$id" => Kind::Id,
         "$anchor" | "$dynamicAnchor" => Kind::Anchor,
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
@@ -76,7 +75,9 @@ fn fits(keyword: &str, value: &Value) -> bool {
         Kind::Id => value.as_str().is_some_and(|id| !id.trim_end_matches('#').contains('#')),
         Kind::Anchor => value.as_str().is_some_and(|name| {
             name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.chars().all(|character| character.is_ascii_alphanumeric() || "-._".contains(character))
+                && name
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || "-._".contains(character))
         }),
         Kind::Count => value.as_u64().is_some() || whole(value).is_some(),
         Kind::Number => value.is_number() && (keyword != "multipleOf" || value.as_f64() > Some(0.0)),

@@ -106,7 +106,8 @@ fn literal() -> impl Strategy<Value = Value> {
 /// One member of a schema.
 fn member(inner: BoxedStrategy<Value>) -> BoxedStrategy<(String, Value)> {
     let map = prop::collection::vec((key(), inner.clone()), 0..4)
-        .prop_map(|entries| Value::Object(entries.into_iter().collect())).boxed();
+        .prop_map(|entries| Value::Object(entries.into_iter().collect()))
+        .boxed();
     let list = prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array);
     let names = prop::collection::vec(key(), 0..4).prop_map(|names| json!(names)).boxed();
     let values = prop::collection::vec(literal(), 0..4).prop_map(Value::Array);
@@ -201,7 +202,8 @@ fn arguments() -> impl Strategy<Value = Value> {
 fn check(schema: &Value, arguments: &Value) -> Result<(), TestCaseError> {
     let text = schema.to_string();
     for target in targets() {
-        std::fs::write(format!("/tmp/last-{:?}", std::thread::current().id()), format!("{target:?} {text}")).unwrap();
+        std::fs::write(format!("/tmp/last-{:?}", std::thread::current().id()), format!("{target:?} {text}"))
+            .unwrap();
         let done = mend(&text, &target);
         for lint in &done.notes {
             prop_assert!(LINTS.iter().any(|(code, _)| *code == lint.code));

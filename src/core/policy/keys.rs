@@ -11,8 +11,8 @@ use super::values::{
     BridgePrefix, Exposure, Flag, Group, ListingPlacement, Preload, PreloadSetting, Switch, Toggle,
     ToggleRule, Toolset, WarmPolicy,
 };
-use crate::core::selector::Selector;
 use crate::core::profile::Profile;
+use crate::core::selector::Selector;
 
 settings! {
     enabled: Switch = Switch::Auto, by Choice::new(), join Override,

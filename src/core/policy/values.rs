@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::reader::{Reader, shorten};
 use super::rules::{Int, Named, Record, Reserved, Rule, of};
-use crate::core::selector::Selector;
 use crate::core::profile::Profile;
+use crate::core::selector::Selector;
 
 /// Longest `bridge_prefix`, in characters: `tool_describe` still fits the 64 characters of a provider's
 /// tool name.
