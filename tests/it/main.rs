@@ -34,3 +34,4 @@ mod scopes;
 mod search;
 mod selections;
 mod sessions;
+mod targets;
