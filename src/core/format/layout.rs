@@ -104,9 +104,11 @@ impl Layout {
     /// The kept members of a tool that go out in this format; those that say where the tool stands only in a `whole`
     /// definition.
     pub fn members_of<'t>(&self, tool: &'t Tool, whole: bool) -> Vec<(&'static str, &'t str)> {
+        if self.members.is_empty() {
+            return Vec::new();
+        }
         let kept = tool.kept();
-        let wanted = || self.members.iter().filter(|member| whole || !member.is_mark);
-        if kept.is_empty() || wanted().next().is_none() {
+        if kept.is_empty() {
             return Vec::new();
         }
         let source = kept.extra_of.as_deref().and_then(Source::parse);
@@ -124,7 +126,7 @@ impl Layout {
             let fits = || serde_json::from_str(raw.get()).is_ok_and(|value| (member.fits)(&value));
             (allowed && fits()).then(|| (member.key, raw.get()))
         };
-        wanted().filter_map(raw_of).collect()
+        self.members.iter().filter(|member| whole || !member.is_mark).filter_map(raw_of).collect()
     }
 
     /// The schema as it goes out, if one does.

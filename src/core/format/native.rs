@@ -12,7 +12,6 @@ use super::signature::signature;
 use super::{Format, RenderedTool, ToolText, render_with};
 use crate::core::bridge::SEARCH_PARAMETERS;
 use crate::core::digest::push_string;
-use crate::core::grant::BridgeTool;
 use crate::core::text::one_line;
 use crate::core::tool::Tool;
 
@@ -94,9 +93,9 @@ pub fn namespace(group: &str, description: Option<&str>, entries: &[&str]) -> Op
 const SEARCH_DESCRIPTION: &str = "Find tools that are available but not loaded. Describe the task in a few words, not a \
     tool name. Found tools are loaded and then called directly.";
 
-/// The entry of the search that the agent answers: a `tool_search` of the Responses format, an ordinary tool of
-/// Anthropic's, which must never be deferred itself. Nothing in formats without deferred tools.
-pub fn search_entry(format: Format, bridge_prefix: &str) -> Option<String> {
+/// The entry of the search that the agent answers: a `tool_search` of the Responses format, an ordinary tool called
+/// `name` of Anthropic's, which must never be deferred itself. Nothing in formats without deferred tools.
+pub fn search_entry(format: Format, name: &str) -> Option<String> {
     let mut description = String::new();
     push_string(SEARCH_DESCRIPTION, &mut description);
     match format {
@@ -104,9 +103,8 @@ pub fn search_entry(format: Format, bridge_prefix: &str) -> Option<String> {
             "{{\"type\":\"tool_search\",\"execution\":\"client\",\"description\":{description},\"parameters\":{SEARCH_PARAMETERS}}}"
         )),
         Format::Anthropic => {
-            let name = BridgeTool::Search.name(bridge_prefix);
             let text = ToolText {
-                wire_name: &name,
+                wire_name: name,
                 description: &description,
                 parameters: SEARCH_PARAMETERS,
                 members: Vec::new(),
@@ -211,7 +209,7 @@ mod tests {
             assert!(Exposure::Bridge.is_of(format));
             let texts = (
                 deferred_entry(format, "t", &tool()).is_some(),
-                search_entry(format, "").is_some(),
+                search_entry(format, "tool_search").is_some(),
                 hosted_search_entry(format).is_some(),
             );
             assert_eq!(texts, (native.contains(&format), native.contains(&format), native.contains(&format)));
@@ -246,9 +244,9 @@ mod tests {
 
     #[test]
     fn search_entries_take_the_arguments_of_the_bridge() {
-        let responses = parsed(&search_entry(Format::OpenaiResponses, "x_").unwrap());
+        let responses = parsed(&search_entry(Format::OpenaiResponses, "x_tool_search").unwrap());
         assert_eq!((&responses["type"], &responses["execution"]), (&json!("tool_search"), &json!("client")));
-        let anthropic = parsed(&search_entry(Format::Anthropic, "x_").unwrap());
+        let anthropic = parsed(&search_entry(Format::Anthropic, "x_tool_search").unwrap());
         assert_eq!(anthropic["name"], "x_tool_search");
         assert_eq!(anthropic.get("defer_loading"), None);
         assert_eq!(anthropic["input_schema"], parsed(SEARCH_PARAMETERS));

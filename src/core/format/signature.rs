@@ -21,6 +21,8 @@ const MAX_KEY_CHARS: usize = 64;
 const MAX_LITERAL_CHARS: usize = 32;
 /// Literals and branches of one union that are shown.
 const MAX_BRANCHES: usize = 8;
+/// The types of JSON Schema.
+const KINDS: [&str; 7] = ["string", "number", "integer", "boolean", "null", "array", "object"];
 /// How deep objects, arrays and references are followed.
 const MAX_DEPTH: usize = 3;
 
@@ -156,23 +158,27 @@ impl<'a> Writer<'a> {
                 let texts: Vec<String> = fields.into_iter().map(|field| field.text).collect();
                 format!("{{{}}}", texts.join(", "))
             }
-            known @ ("string" | "number" | "integer" | "boolean" | "null" | "object") => known.to_owned(),
-            _ => "any".to_owned(),
+            other => KINDS.into_iter().find(|kind| *kind == other).unwrap_or("any").to_owned(),
         }
     }
 }
 
-/// The type that a schema says or means, without what is inside.
-fn plain_kind(schema: &Value) -> &str {
-    match schema.get("type").and_then(Value::as_str) {
-        Some(kind) => kind,
-        None if schema.get("properties").is_some() => "object",
-        None if schema.get("items").is_some() => "array",
-        None => match schema.get("enum").and_then(|values| values.get(0)) {
-            Some(Value::String(_)) => "string",
-            Some(Value::Number(_)) => "number",
-            _ => "any",
-        },
+/// The type that a schema says or means, without what is inside: one of JSON Schema's seven, or `any`.
+fn plain_kind(schema: &Value) -> &'static str {
+    let said = schema.get("type").and_then(Value::as_str);
+    if let Some(said) = said {
+        return KINDS.into_iter().find(|kind| *kind == said).unwrap_or("any");
+    }
+    if schema.get("properties").is_some() {
+        return "object";
+    }
+    if schema.get("items").is_some() {
+        return "array";
+    }
+    match schema.get("enum").and_then(|values| values.get(0)) {
+        Some(Value::String(_)) => "string",
+        Some(Value::Number(_)) => "number",
+        _ => "any",
     }
 }
 
@@ -238,6 +244,9 @@ mod tests {
              when?: string|null, ids?: (integer|string)[], \"first line\"?: any) – Creates an issue."
         );
         assert_eq!(of("", json!({"type": "object"})), "t()");
+        let odd = json!({"type": "x\ny"});
+        let deep = json!({"properties": {"a": {"anyOf": [{"anyOf": [{"anyOf": [odd]}, odd]}, odd]}}});
+        assert_eq!(of("", deep), "t(a?: any)");
         assert_eq!(of("", json!({"properties": {"a": {"$ref": "#/properties/a"}}})), "t(a?: any)");
     }
 

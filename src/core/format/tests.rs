@@ -319,6 +319,27 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn odd_calls_and_results_never_panic(text in any::<String>(), content in any::<String>(), is_error in any::<bool>()) {
+        let value = serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text));
+        for (format, mut call) in calls() {
+            for key in ["name", "id", "call_id", "namespace", "type", "method", "arguments", "args", "input"] {
+                let holder = ["function", "functionCall", "toolUse", "params"].iter().find(|key| call.get(**key).is_some());
+                let place = match holder {
+                    Some(holder) => &mut call[*holder],
+                    None => &mut call,
+                };
+                place[key] = value.clone();
+                if let Ok(read) = format.wire().read_call(&call) {
+                    prop_assert!(format.wire().result_message(&read, &content, is_error).is_object());
+                }
+            }
+            let _ = format.wire().read_call(&value);
+        }
+    }
+}
+
 #[test]
 fn marks_of_a_place_stand_in_whole_definitions_only() {
     let entry = json!({"name": "t", "input_schema": {"type": "object", "properties": {"a": {}}},
