@@ -44,6 +44,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ),
     ("preload_inactive", "`preload` is enabled, but other settings leave it nothing to do."),
     (
+        "schema_mended",
+        "A schema was changed for the provider and says less than the tool's own, or something else; the warning tells where.",
+    ),
+    (
         "schema_not_object",
         "The root of a tool's schema is no object: providers may refuse it, and arguments are not checked.",
     ),
@@ -51,6 +55,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
     ("secret_missing", "A document says that a secret is set, but none is stored."),
     ("stored_field_ignored", "A stored config value cannot be read by this version; its default is used."),
+    (
+        "tool_left_out",
+        "The provider does not take the tool's schema in any form: it is not in the array, and search, describe and call still reach it.",
+    ),
     ("tool_quarantined", "An uploaded entry was set aside; the detail begins with the reason."),
     ("unknown_tool", "A name means no tool; nothing was done for it."),
     ("unknown_toolset", "There is no toolset of this name; it adds nothing."),

@@ -262,7 +262,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
     let app = TestApp::start().await;
     let user = app.user();
     for (config, pointer) in [
-        (json!({"profile": "openai"}), "/profile"),
         (json!({"exposure": "native"}), "/exposure"),
         (json!({"management_tools": true}), "/management_tools"),
         (json!({"require_review_on_change": true}), "/require_review_on_change"),
