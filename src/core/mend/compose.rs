@@ -1,6 +1,6 @@
 //! Joined schemas below the root, where the provider does not read the way they are joined.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::merge::merge;
 use super::union::Joiner;
@@ -59,9 +59,15 @@ fn one(map: &mut Map<String, Value>, at: &At<'_>, joiner: &mut Joiner<'_>) -> Re
             null_branch(map, at, joiner);
         }
         // A single alternative that became the schema itself may bring more.
-        if !["allOf", "oneOf", "if", "dependentSchemas"].iter().any(|keyword| refused(map, keyword)) {
+        let again = ["allOf", "oneOf", "if", "dependentSchemas"].iter().any(|keyword| refused(map, keyword));
+        if !(again || (rules.nullable && has_null_branch(map))) {
             break;
         }
+    }
+    if rules.refs == Refs::KeepAlone && map.len() > 1 && !at.is_root() && map.contains_key("$ref") {
+        // Merging may have put it there.
+        let reference = map.shift_remove("$ref").map(|reference| json!({ "$ref": reference }));
+        keep(map, reference, at, joiner)?;
     }
     if !rules.any_of_with_others && map.contains_key("anyOf") {
         alone(map, at, joiner)?;
@@ -79,7 +85,17 @@ fn all_of(map: &mut Map<String, Value>, at: &At<'_>, joiner: &mut Joiner<'_>) ->
         kept = Some(branches.remove(index));
     }
     joiner.flatten_all(map, at)?;
-    match kept {
+    keep(map, kept, at, joiner)
+}
+
+/// Puts a reference beside what has to hold as well.
+fn keep(
+    map: &mut Map<String, Value>,
+    reference: Option<Value>,
+    at: &At<'_>,
+    joiner: &mut Joiner<'_>,
+) -> Result<(), Stop> {
+    match reference {
         Some(Value::Object(mut reference)) if map.contains_key("anyOf") || map.contains_key("$ref") => {
             joiner.resolve(&mut reference, at)?;
             merge(map, reference, at, joiner.notes);
@@ -105,14 +121,25 @@ fn one_of(map: &mut Map<String, Value>, at: &At<'_>, joiner: &mut Joiner<'_>) {
         return;
     }
     map.insert("anyOf".to_owned(), branches);
+    joiner.notes.weaker(at);
     joiner.notes.mended("alternatives_rewritten", at, "`oneOf` is written as `anyOf`");
+}
+
+/// Whether [`null_branch`] has something to do.
+fn has_null_branch(map: &Map<String, Value>) -> bool {
+    let Some(Value::Array(branches)) = map.get("anyOf") else { return false };
+    branches.len() < 2 || branches.iter().any(is_null)
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema.as_object().is_some_and(|map| types::declared(map) == ["null"])
 }
 
 /// An alternative that is null is written as `nullable`; a single alternative that is left, as the schema itself.
 fn null_branch(map: &mut Map<String, Value>, at: &At<'_>, joiner: &mut Joiner<'_>) {
     let Some(Value::Array(branches)) = map.get_mut("anyOf") else { return };
     let before = branches.len();
-    branches.retain(|branch| branch.as_object().is_none_or(|branch| types::declared(branch) != ["null"]));
+    branches.retain(|branch| !is_null(branch));
     let nullable = branches.len() < before;
     if nullable {
         joiner.notes.mended("alternatives_rewritten", at, "null is written as `nullable`");

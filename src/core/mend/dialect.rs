@@ -218,10 +218,8 @@ impl Writer<'_> {
         if let (Some(known), Some(Value::String(format))) = (self.rules.formats, map.get("format"))
             && (!known.contains(&format.as_str()) || (format == "enum" && !map.contains_key("enum")))
         {
-            if let Some(format) = map.shift_remove("format") {
-                if format != "enum" {
-                    told.push(say("format", &format));
-                }
+            if let Some(format) = map.shift_remove("format").filter(|format| format != "enum") {
+                told.push(say("format", &format));
             }
             self.notes.lost("format_dropped", at, "the provider does not know the format");
         }
@@ -252,32 +250,40 @@ impl Writer<'_> {
     }
 
     fn keywords(&mut self, map: &mut Map<String, Value>, at: &At<'_>, told: &mut Vec<String>) {
-        let accept = |map: &Map<String, Value>, keyword: &str| {
-            let misplaced = !self.rules.foreign_keywords
-                && types::belongs_to(keyword).is_some_and(|kind| {
-                    !types::declares(map, kind) && !(kind == "number" && types::declares(map, "integer"))
-                });
-            self.rules.keywords.accept(keyword) && !misplaced
+        let declared: Vec<String> = types::declared(map).into_iter().map(str::to_owned).collect();
+        let declares = |kind: &str| {
+            declared.iter().any(|known| known == kind || (kind == "number" && known == "integer"))
         };
-        let others: Vec<String> = map.keys().filter(|keyword| !accept(map, keyword)).cloned().collect();
-        for keyword in others {
-            let Some(value) = map.shift_remove(&keyword) else { continue };
+        let rules = self.rules;
+        let accept = |keyword: &str| {
+            let foreign =
+                !rules.foreign_keywords && types::belongs_to(keyword).is_some_and(|kind| !declares(kind));
+            rules.keywords.accept(keyword) && !foreign
+        };
+        let mut dropped = false;
+        for (keyword, value) in map.iter().filter(|(keyword, _)| !accept(keyword)) {
+            dropped = true;
             let detail = format!("`{keyword}` is taken out");
-            let bounding = match TOLD.iter().find(|(known, _)| *known == keyword) {
+            let bounding = match TOLD.iter().find(|(known, _)| known == keyword) {
                 _ if keyword == "additionalProperties" && value.is_object() => Some(true),
-                Some((_, bounding)) if !value.is_null() && value != false => Some(*bounding),
+                _ if value.is_null() || value == "" => None,
+                Some((_, true)) if *value == false => None,
+                Some((_, bounding)) => Some(*bounding),
                 _ => None,
             };
             if bounding.is_some() {
                 let word =
                     if keyword == "additionalProperties" { "values of other keys" } else { keyword.as_str() };
-                told.push(say(word, &value));
+                told.push(say(word, value));
             }
             if bounding == Some(true) {
                 self.notes.lost("keyword_dropped", at, &detail);
             } else {
                 self.notes.mended("keyword_dropped", at, &detail);
             }
+        }
+        if dropped {
+            map.retain(|keyword, _| accept(keyword));
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn rename(
     let mut place = Place::default();
     place.gather(root, rule);
     place.assign(rule);
-    place.apply(root, rule);
+    place.apply(root);
     place.tell(&ArgPath::default(), changes);
     for change in changes.iter() {
         if let ArgEffect::Renamed(original) = &change.effect {
@@ -138,15 +138,12 @@ impl Place {
         self.wire.get(key).cloned().unwrap_or_else(|| key.to_owned())
     }
 
-    fn apply(&self, map: &mut Map<String, Value>, rule: KeyRule) {
+    fn apply(&self, map: &mut Map<String, Value>) {
         for keyword in SAME_OBJECT {
             match map.get_mut(keyword) {
-                Some(Value::Object(schema)) => self.apply(schema, rule),
+                Some(Value::Object(schema)) => self.apply(schema),
                 Some(Value::Array(schemas)) => {
-                    schemas
-                        .iter_mut()
-                        .filter_map(Value::as_object_mut)
-                        .for_each(|schema| self.apply(schema, rule));
+                    schemas.iter_mut().filter_map(Value::as_object_mut).for_each(|schema| self.apply(schema));
                 }
                 _ => {}
             }
@@ -155,10 +152,10 @@ impl Place {
             let Some(Value::Object(entries)) = map.get_mut(keyword) else { continue };
             for (key, mut entry) in std::mem::take(entries) {
                 match &mut entry {
-                    Value::Object(schema) if keyword == "dependentSchemas" => self.apply(schema, rule),
+                    Value::Object(schema) if keyword == "dependentSchemas" => self.apply(schema),
                     Value::Object(schema) => {
                         if let Some(place) = self.below.get(&key) {
-                            place.apply(schema, rule);
+                            place.apply(schema);
                         }
                     }
                     Value::Array(names) => self.rename_all(names),
@@ -171,7 +168,7 @@ impl Place {
             self.rename_all(names);
         }
         if let (Some(place), Some(Value::Object(schema))) = (&self.items, map.get_mut("items")) {
-            place.apply(schema, rule);
+            place.apply(schema);
         }
     }
 

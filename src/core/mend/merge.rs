@@ -6,8 +6,9 @@ use super::notes::Notes;
 use super::types;
 use super::walk::{At, dedupe};
 
-/// Texts about a schema: the first one stays, without being a contradiction.
-const ANNOTATIONS: &[&str] = &[
+/// Keywords that say nothing about which values are valid. Of two, the first one stays, without being a
+/// contradiction.
+pub(super) const ANNOTATIONS: &[&str] = &[
     "description",
     "title",
     "default",
@@ -20,6 +21,9 @@ const ANNOTATIONS: &[&str] = &[
     "$schema",
     "$id",
     "$anchor",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "$vocabulary",
 ];
 
 /// Adds what `from` asks for to `into`. Where the two cannot both be said, `into` holds and the loss is noted.

@@ -9,7 +9,7 @@
 //! 1. `shape`: every keyword has a value of its kind, in the spelling of draft 2020-12;
 //! 2. `refs`, `inline`: references lead to `$defs`, or are written out;
 //! 3. `root`, with `union` and `merge`: the root is an object without what is refused there;
-//! 4. `compose`: joined schemas below the root;
+//! 4. `compose`: joined schemas below the root; between the steps, `negation`: what got stricter by getting weaker;
 //! 5. `dialect`, with `values` and `patterns`: the words of each schema;
 //! 6. `keys`: names of arguments;
 //! 7. `strict`: strict mode, where asked for and possible.
@@ -24,6 +24,7 @@ mod draft;
 mod inline;
 mod keys;
 mod merge;
+mod negation;
 mod notes;
 mod patterns;
 mod refs;
@@ -33,9 +34,13 @@ mod strict;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_bounds;
+#[cfg(test)]
 mod tests_checker;
 #[cfg(test)]
 mod tests_properties;
+#[cfg(test)]
+mod tests_words;
 mod types;
 mod union;
 mod values;
@@ -60,7 +65,7 @@ pub const MAX_DEPTH: usize = 64;
 /// Deepest nesting of a schema that is written: what JSON parsers take by default, with room for what is around it.
 pub const MAX_OUT_DEPTH: usize = 100;
 
-/// Most bytes that writing references and alternatives out may add: the product's limit for a whole tool.
+/// Most bytes that mending may add to a schema: the product's limit for a whole tool.
 pub const MAX_ADDED_BYTES: usize = 256 * 1024;
 
 /// In which language the schema is sent.
@@ -142,11 +147,13 @@ pub fn mend<'a>(parameters: &'a str, target: &SchemaTarget) -> Mended<'a> {
             let reason = format!("the mended schema would be nested deeper than {MAX_OUT_DEPTH} levels");
             left_out(parameters, "too_deep", &reason)
         }
-        Err(Stop::TooLarge | Stop::NotStrict(_)) => {
-            let reason = format!("writing the schema out would add more than {MAX_ADDED_BYTES} bytes to it");
-            left_out(parameters, "too_large", &reason)
-        }
+        Err(Stop::TooLarge | Stop::NotStrict(_)) => too_large(parameters),
     }
+}
+
+fn too_large(parameters: &str) -> Mended<'_> {
+    let reason = format!("writing the schema out would add more than {MAX_ADDED_BYTES} bytes to it");
+    left_out(parameters, "too_large", &reason)
 }
 
 /// Strict where that is wanted and possible, else not.
@@ -231,6 +238,11 @@ fn run(mut document: Value, target: &SchemaTarget, strict: Option<&StrictRules>)
     let mut budget = Budget(MAX_ADDED_BYTES);
     let mut changes = Vec::new();
     let seen = shape::fix_document(&mut document, &mut notes);
+    if let Value::Object(root) = &mut document
+        && seen.combined
+    {
+        negation::settle(root, &mut notes);
+    }
     if seen.references {
         let cut = refs::settle(&mut document, &rules, &mut budget, &mut notes)?;
         if cut && strict.is_some() {
@@ -248,8 +260,10 @@ fn run(mut document: Value, target: &SchemaTarget, strict: Option<&StrictRules>)
     joiner.open.clear();
     if seen.combined || seen.references {
         compose::settle(&mut root, &mut joiner)?;
+        negation::settle(&mut root, &mut notes);
     }
     dialect::settle(&mut root, &rules, &mut notes);
+    negation::weaken(&mut root, &mut notes);
     keys::rename(&mut root, rules.keys, &mut budget, &mut changes, &mut notes)?;
     let strict = match strict {
         Some(strict) => Some(strict::enforce(&mut root, strict, &mut changes, &mut notes)?),
@@ -270,12 +284,16 @@ impl Done {
     fn finish(self, parameters: &str) -> Mended<'_> {
         let no_arguments = self.root.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
         let changed = self.notes.is_changed();
+        let schema = if changed {
+            Cow::Owned(Value::Object(self.root).to_string())
+        } else {
+            Cow::Borrowed(parameters)
+        };
+        if schema.len() > parameters.len() + MAX_ADDED_BYTES {
+            return too_large(parameters);
+        }
         Mended {
-            schema: if changed {
-                Cow::Owned(Value::Object(self.root).to_string())
-            } else {
-                Cow::Borrowed(parameters)
-            },
+            schema,
             arg_map: self.changes,
             notes: self.notes.finish(),
             outcome: if changed { Outcome::Mended } else { Outcome::Kept },

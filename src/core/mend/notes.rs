@@ -88,6 +88,16 @@ pub(super) struct Notes {
     more: usize,
     more_lossy: bool,
     changed: bool,
+    weakened: Weakened,
+}
+
+/// Where a schema got weaker in a place that makes what is around it stricter.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Weakened {
+    /// Inside of `not` or `if`.
+    pub(super) negated: bool,
+    /// Inside of `oneOf`.
+    pub(super) exclusive: bool,
 }
 
 impl Notes {
@@ -100,7 +110,18 @@ impl Notes {
     /// The schema was changed and says less now.
     pub(super) fn lost(&mut self, code: &'static str, at: &At<'_>, detail: &str) {
         self.changed = true;
+        self.weaker(at);
         self.add(code, at, detail, true);
+    }
+
+    /// The schema at this place allows more than before.
+    pub(super) fn weaker(&mut self, at: &At<'_>) {
+        self.weakened.negated |= at.is_below("not") || at.is_below("if");
+        self.weakened.exclusive |= at.is_below("oneOf");
+    }
+
+    pub(super) fn weakened(&self) -> Weakened {
+        self.weakened
     }
 
     /// Something to know about a schema that was not changed for it.
@@ -115,6 +136,8 @@ impl Notes {
     /// Takes over what was found on the side.
     pub(super) fn append(&mut self, other: Notes) {
         self.changed |= other.changed;
+        self.weakened.negated |= other.weakened.negated;
+        self.weakened.exclusive |= other.weakened.exclusive;
         self.more += other.more;
         self.more_lossy |= other.more_lossy;
         self.entries.extend(other.entries);

@@ -271,7 +271,7 @@ pub(super) fn name_of(reference: &str) -> Option<String> {
 pub(super) fn refers_to_root(root: &mut Map<String, Value>) -> bool {
     let mut found = false;
     each_schema(root, &At::ROOT, &mut |map, _| {
-        found |= map.get("$ref").is_some_and(|reference| reference == "#")
+        found |= map.get("$ref").is_some_and(|reference| reference == "#");
     });
     found
 }

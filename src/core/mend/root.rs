@@ -12,9 +12,6 @@ use crate::core::profile::SchemaRules;
 /// The property that takes arguments which are no object.
 const WRAPPER: &str = "value";
 
-/// How deep references and alternatives are followed to see whether the root can be an object.
-const LEVELS: usize = 8;
-
 /// Settles the root. A wrapped one is noted in `changes`.
 pub(super) fn settle(
     root: &mut Map<String, Value>,
@@ -25,7 +22,7 @@ pub(super) fn settle(
     if root.contains_key("$ref") {
         joiner.resolve(root, &at)?;
     }
-    if !may_be_object(root, joiner.defs, LEVELS) {
+    if !may_be_object(root, joiner.defs) {
         return wrap(root, joiner, changes);
     }
     let banned =
@@ -36,6 +33,8 @@ pub(super) fn settle(
         joiner.flatten_all(root, &at)?;
         joiner.resolve(root, &at)?;
     }
+    // The alternatives may mean what the root has taken in already.
+    joiner.open.clear();
     for (refused, keyword) in [(one_of, "oneOf"), (any_of, "anyOf")] {
         if refused && root.contains_key(keyword) {
             joiner.unite(root, keyword, &at, 0)?;
@@ -91,10 +90,11 @@ fn wrap(
 /// Takes out of the root what the provider does not read there.
 pub(super) fn keep_only(root: &mut Map<String, Value>, rules: &SchemaRules, notes: &mut Notes) {
     let Some(only) = rules.root.only else { return };
-    let others: Vec<String> =
-        root.keys().filter(|keyword| !only.contains(&keyword.as_str())).cloned().collect();
-    for keyword in others {
-        root.shift_remove(&keyword);
-        notes.lost("keyword_dropped", &At::ROOT, &format!("`{keyword}` is refused at the root"));
-    }
+    root.retain(|keyword, _| {
+        let kept = only.contains(&keyword.as_str());
+        if !kept {
+            notes.lost("keyword_dropped", &At::ROOT, &format!("`{keyword}` is refused at the root"));
+        }
+        kept
+    });
 }

@@ -70,7 +70,7 @@ fn fits(keyword: &str, value: &Value) -> bool {
         Kind::Map => value.is_object(),
         Kind::Names => are_names(value),
         Kind::NameLists => value.as_object().is_some_and(|lists| lists.values().all(are_names)),
-        Kind::List => value.is_array(),
+        Kind::List => value.as_array().is_some_and(|values| keyword != "enum" || !values.is_empty()),
         Kind::Text => value.is_string(),
         Kind::Id => value.as_str().is_some_and(|id| !id.trim_end_matches('#').contains('#')),
         Kind::Anchor => value.as_str().is_some_and(|name| {
@@ -131,8 +131,12 @@ pub(super) fn fix_document(document: &mut Value, notes: &mut Notes) -> Seen {
 
 /// Some servers send the value of `properties` alone: only objects, none under a keyword that holds schemas.
 fn lift_properties(map: &mut Map<String, Value>, notes: &mut Notes) {
-    let is_bare = !map.is_empty()
-        && map.iter().all(|(key, value)| value.is_object() && keywords::of(key).0 == Holds::Nothing);
+    let is_name = |key: &str, value: &Value| {
+        // An argument may be called `properties`; then its value is a schema and no list of schemas.
+        let argument = key == "properties" && value.get("type").is_some_and(types::is_fine);
+        argument || keywords::of(key).0 == Holds::Nothing
+    };
+    let is_bare = !map.is_empty() && map.iter().all(|(key, value)| value.is_object() && is_name(key, value));
     let is_schema = |value: &Value| {
         value
             .as_object()
@@ -161,8 +165,8 @@ pub(super) fn fix(schema: &mut Value, at: &At<'_>, notes: &mut Notes, seen: &mut
     for keyword in wrong {
         repair(map, &keyword, at, notes);
     }
+    hoist_keywords(map, at, notes);
     hoist_required(map, at, notes);
-    drop_impossible(map, at, notes);
     for (keyword, value) in map.iter_mut() {
         let (holds, _) = keywords::of(keyword);
         note(keyword, at, seen);
@@ -244,9 +248,9 @@ fn repair(map: &mut Map<String, Value>, keyword: &str, at: &At<'_>, notes: &mut 
             map.shift_remove(keyword);
             let detail = format!("`{keyword}` had a value of the wrong kind and is taken out");
             if empty {
-                notes.mended("wrong_value", at, &detail)
+                notes.mended("wrong_value", at, &detail);
             } else {
-                notes.lost("wrong_value", at, &detail)
+                notes.lost("wrong_value", at, &detail);
             }
         }
     }
@@ -289,6 +293,25 @@ fn repaired(kind: Kind, value: &Value) -> Option<Value> {
     }
 }
 
+/// Keywords of the object that stand among its properties, with values that no property has.
+fn hoist_keywords(map: &mut Map<String, Value>, at: &At<'_>, notes: &mut Notes) {
+    let Some(Value::Object(properties)) = map.get_mut("properties") else { return };
+    let names_of_properties = |names: &Value| {
+        let names = names.as_array().filter(|names| !names.is_empty());
+        names.is_some_and(|names| {
+            names.iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)))
+        })
+    };
+    let required = properties.get("required").is_some_and(names_of_properties);
+    let closed = properties.get("additionalProperties").is_some_and(Value::is_boolean);
+    for (found, keyword) in [(required, "required"), (closed, "additionalProperties")] {
+        let Some(Value::Object(properties)) = map.get_mut("properties").filter(|_| found) else { continue };
+        let Some(value) = properties.shift_remove(keyword) else { continue };
+        map.entry(keyword).or_insert(value);
+        notes.mended("wrong_value", at, &format!("`{keyword}` stood among the properties"));
+    }
+}
+
 /// `required: true` on a property, as draft 3 and many servers have it, is the object's to say.
 fn hoist_required(map: &mut Map<String, Value>, at: &At<'_>, notes: &mut Notes) {
     let Some(Value::Object(properties)) = map.get_mut("properties") else { return };
@@ -323,29 +346,6 @@ fn hoist_required(map: &mut Map<String, Value>, at: &At<'_>, notes: &mut Notes) 
         _ => {
             map.insert("required".to_owned(), Value::Array(required));
         }
-    }
-}
-
-/// `false` as a property or as an alternative allows nothing: it is not offered.
-fn drop_impossible(map: &mut Map<String, Value>, at: &At<'_>, notes: &mut Notes) {
-    let mut dropped = false;
-    if let Some(Value::Object(properties)) = map.get_mut("properties") {
-        let before = properties.len();
-        properties.retain(|_, property| property != &Value::Bool(false));
-        dropped |= properties.len() < before;
-    }
-    for keyword in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(branches)) = map.get_mut(keyword) {
-            let before = branches.len();
-            branches.retain(|branch| branch != &Value::Bool(false));
-            dropped |= branches.len() < before;
-            if branches.is_empty() {
-                map.shift_remove(keyword);
-            }
-        }
-    }
-    if dropped {
-        notes.lost("boolean_schema", at, "what `false` forbids is not offered");
     }
 }
 

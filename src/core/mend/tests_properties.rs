@@ -202,8 +202,6 @@ fn arguments() -> impl Strategy<Value = Value> {
 fn check(schema: &Value, arguments: &Value) -> Result<(), TestCaseError> {
     let text = schema.to_string();
     for target in targets() {
-        std::fs::write(format!("/tmp/last-{:?}", std::thread::current().id()), format!("{target:?} {text}"))
-            .unwrap();
         let done = mend(&text, &target);
         for lint in &done.notes {
             prop_assert!(LINTS.iter().any(|(code, _)| *code == lint.code));
@@ -222,7 +220,7 @@ fn check(schema: &Value, arguments: &Value) -> Result<(), TestCaseError> {
         } else {
             prop_assert_ne!(done.schema.as_ref(), text.as_str());
         }
-        prop_assert!(done.schema.len() <= 40 * text.len() + 2 * MAX_ADDED_BYTES);
+        prop_assert!(done.schema.len() <= text.len() + MAX_ADDED_BYTES);
         let again = mend(&done.schema, &target);
         prop_assert_eq!(&again.schema, &done.schema, "{:?} {}\n{:?}", target, text, again.notes);
         prop_assert_eq!(again.outcome, Outcome::Kept, "{:?} {}\n{:?}", target, text, again.notes);
@@ -252,66 +250,4 @@ proptest! {
             mend(&text, &target);
         }
     }
-}
-
-#[test]
-fn zz_real() {
-    let Ok(path) = std::env::var("REAL_TOOLS") else { return };
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut bad = 0;
-    let mut stats: std::collections::BTreeMap<String, std::collections::BTreeMap<&str, usize>> =
-        Default::default();
-    for line in text.lines() {
-        let tool: Value = serde_json::from_str(line).unwrap();
-        let schema = tool["parameters"].to_string();
-        for target in targets() {
-            let done = mend(&schema, &target);
-            let stat = stats
-                .entry(format!("{} {:?} {}", target.profile.as_str(), target.dialect, target.strict))
-                .or_default();
-            *stat
-                .entry(match done.outcome {
-                    Outcome::Kept => "kept",
-                    Outcome::Mended => "mended",
-                    _ => "LEFT",
-                })
-                .or_default() += 1;
-            if done.strict.is_some() {
-                *stat.entry("strict").or_default() += 1;
-            }
-            if !done.arg_map.is_empty() {
-                *stat.entry("args").or_default() += 1;
-            }
-            let mut codes: Vec<&str> = done.notes.iter().map(|n| n.code).collect();
-            codes.sort();
-            codes.dedup();
-            for c in codes {
-                *stat.entry(c).or_default() += 1;
-            }
-            if matches!(done.outcome, Outcome::LeftOut(_)) {
-                continue;
-            }
-            let faults = refused(&done.schema, &target, done.strict.is_some());
-            if !faults.is_empty() {
-                bad += 1;
-                if bad < 20 {
-                    println!("FAULT {target:?} {} -> {} {faults:?}", schema, done.schema);
-                }
-            }
-            let again = mend(&done.schema, &target);
-            if again.outcome != Outcome::Kept {
-                bad += 1;
-                if bad < 20 {
-                    println!(
-                        "AGAIN {target:?} {} -> {} -> {} {:?}",
-                        schema, done.schema, again.schema, again.notes
-                    );
-                }
-            }
-        }
-    }
-    for (k, v) in stats {
-        println!("{k}: {v:?}");
-    }
-    assert_eq!(bad, 0);
 }

@@ -1,5 +1,7 @@
 //! Disjunction: alternatives about one object as one object schema, with what they differ in told in words.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::merge::merge;
@@ -20,6 +22,10 @@ const LABEL_CHARS: usize = 80;
 
 /// Alternatives inside alternatives that are joined.
 const MAX_NESTING: usize = 8;
+
+/// Parts that are looked at to see whether a schema can be an object. Each may lie one level deeper, so this also
+/// bounds the stack.
+const MAX_LOOKS: usize = 200;
 
 /// Rounds of writing `allOf` out: each may bring another one.
 const MAX_ROUNDS: usize = 16;
@@ -166,7 +172,7 @@ impl Joiner<'_> {
         self.resolve(branch, at)?;
         self.flatten_all(branch, at)?;
         self.resolve(branch, at)?;
-        if !may_be_object(branch, self.defs, MAX_NESTING) {
+        if !may_be_object(branch, self.defs) {
             return Ok(false);
         }
         for keyword in ["oneOf", "anyOf"] {
@@ -207,8 +213,14 @@ impl Joiner<'_> {
     }
 }
 
-/// Whether an object can satisfy a schema, as far as its own keywords and `levels` of its parts tell.
-pub(super) fn may_be_object(map: &Map<String, Value>, defs: &Map<String, Value>, levels: usize) -> bool {
+/// Whether an object can satisfy a schema, as far as looking at some of its parts tells.
+pub(super) fn may_be_object(map: &Map<String, Value>, defs: &Map<String, Value>) -> bool {
+    let mut looks = MAX_LOOKS;
+    may_be(map, defs, &mut looks)
+}
+
+/// Parts that refer to each other stand for any number of parts: when the looks are used up, the answer is yes.
+fn may_be(map: &Map<String, Value>, defs: &Map<String, Value>, looks: &mut usize) -> bool {
     let declared = types::declared(map);
     if !declared.is_empty() {
         return declared.contains(&"object");
@@ -219,24 +231,26 @@ pub(super) fn may_be_object(map: &Map<String, Value>, defs: &Map<String, Value>,
     if let Some(Value::Array(values)) = map.get("enum") {
         return values.is_empty() || values.iter().any(Value::is_object);
     }
-    let part = |value: &Value| match value {
-        Value::Object(map) => levels == 0 || may_be_object(map, defs, levels - 1),
-        _ => true,
+    let mut part = |value: &Value| {
+        let Value::Object(map) = value else { return true };
+        *looks = looks.saturating_sub(1);
+        *looks == 0 || may_be(map, defs, looks)
     };
     if let Some(name) = map.get("$ref").and_then(Value::as_str).and_then(refs::name_of)
-        && !defs.get(&name).is_none_or(part)
+        && let Some(target) = defs.get(&name)
+        && !part(target)
     {
         return false;
     }
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(branches)) = map.get(keyword)
-            && !branches.iter().any(part)
+            && !branches.iter().any(&mut part)
         {
             return false;
         }
     }
     if let Some(Value::Array(branches)) = map.get("allOf")
-        && !branches.iter().all(part)
+        && !branches.iter().all(&mut part)
     {
         return false;
     }
@@ -250,7 +264,10 @@ fn overlay(map: &mut Map<String, Value>, forms: Vec<Map<String, Value>>) {
     let closed = |form: &Map<String, Value>| form.get("additionalProperties") == Some(&Value::Bool(false));
     let all_closed = forms.iter().all(closed);
     let mut required: Vec<Value> = names(first).to_vec();
-    required.retain(|name| others.iter().all(|form| names(form).contains(name)));
+    for form in others {
+        let asked = asked_by(form);
+        required.retain(|name| name.as_str().is_some_and(|name| asked.contains(name)));
+    }
     if !required.is_empty() {
         if let Some(Value::Array(there)) = map.get("required") {
             required = there.iter().cloned().chain(required).collect();
@@ -259,13 +276,12 @@ fn overlay(map: &mut Map<String, Value>, forms: Vec<Map<String, Value>>) {
         map.insert("required".to_owned(), Value::Array(required));
     }
     let mut variants: Map<String, Value> = Map::new();
-    for form in forms {
-        let Some(Value::Object(properties)) = form.get("properties").cloned() else { continue };
+    let mut seen: HashSet<(String, String)> = HashSet::new();
+    for mut form in forms {
+        let Some(Value::Object(properties)) = form.shift_remove("properties") else { continue };
         for (name, schema) in properties {
-            let list = variants.entry(name).or_insert_with(|| json!([]));
-            if let Value::Array(list) = list
-                && list.len() <= MAX_VARIANTS
-                && !list.contains(&schema)
+            if seen.insert((name.clone(), schema.to_string()))
+                && let Value::Array(list) = variants.entry(name).or_insert_with(|| json!([]))
             {
                 list.push(schema);
             }
@@ -305,6 +321,10 @@ fn says_what(map: &Map<String, Value>) -> bool {
 
 fn names(form: &Map<String, Value>) -> &[Value] {
     form.get("required").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn asked_by(form: &Map<String, Value>) -> HashSet<&str> {
+    names(form).iter().filter_map(Value::as_str).collect()
 }
 
 /// One schema for values that satisfy one of several.
@@ -354,8 +374,8 @@ fn one_enum(variants: &[Value]) -> Option<Value> {
 
 /// What the forms ask for, in words; none when there is nothing to tell them apart.
 fn labels(forms: &[Map<String, Value>], keyword: &str, base: &Map<String, Value>) -> Option<String> {
-    let asked = names(base);
-    let labels: Vec<String> = forms.iter().map(|form| label(form, asked)).collect();
+    let asked = asked_by(base);
+    let labels: Vec<String> = forms.iter().take(MAX_LABELS + 1).map(|form| label(form, &asked)).collect();
     if labels.len() < 2 || labels.iter().all(String::is_empty) {
         return None;
     }
@@ -372,7 +392,7 @@ fn labels(forms: &[Map<String, Value>], keyword: &str, base: &Map<String, Value>
 }
 
 /// The constants of a form and the names that it requires beyond those of the schema around it.
-fn label(form: &Map<String, Value>, asked: &[Value]) -> String {
+fn label(form: &Map<String, Value>, asked: &HashSet<&str>) -> String {
     let mut parts = Vec::new();
     let properties = form.get("properties").and_then(Value::as_object);
     for (name, schema) in properties.into_iter().flatten() {
@@ -381,7 +401,7 @@ fn label(form: &Map<String, Value>, asked: &[Value]) -> String {
             parts.push(format!("{name}={value}"));
         }
     }
-    for name in names(form).iter().filter(|name| !asked.contains(name)).filter_map(Value::as_str) {
+    for name in names(form).iter().filter_map(Value::as_str).filter(|name| !asked.contains(name)) {
         if properties.and_then(|properties| properties.get(name)).and_then(only_value).is_none() {
             parts.push(name.to_owned());
         }

@@ -45,6 +45,18 @@ impl<'a> At<'a> {
         self.depth
     }
 
+    /// Whether the place lies below a key of this name.
+    pub(super) fn is_below(&self, key: &str) -> bool {
+        let mut place = self;
+        while let Some(up) = place.up {
+            if matches!(place.step, Step::Key(step) if step == key) {
+                return true;
+            }
+            place = up;
+        }
+        false
+    }
+
     /// The JSON pointer.
     pub(super) fn pointer(&self) -> String {
         let mut steps = Vec::with_capacity(self.depth);
@@ -135,15 +147,16 @@ pub(super) fn put_first(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// Leaves the first of several equal values.
+/// Leaves the first of several values that are written alike.
 pub(super) fn dedupe(values: &mut Vec<Value>) {
     let mut seen = std::collections::HashSet::new();
     values.retain(|value| seen.insert(value.to_string()));
 }
 
-/// Whether no two values are equal.
+/// Whether no two values are written alike.
 pub(super) fn distinct(values: &[Value]) -> bool {
-    if values.len() <= 16 {
+    // Lists of a few names are what nearly all schemas have.
+    if values.len() <= 16 && values.iter().all(Value::is_string) {
         return values.iter().enumerate().all(|(at, value)| !values[..at].contains(value));
     }
     let mut seen = std::collections::HashSet::with_capacity(values.len());

@@ -309,7 +309,7 @@ const COMPATIBLE_NAMES: NameRule = names("-", false, 64, "OpenAI's pattern in th
 const GENERIC: Limits = Limits {
     profile: Profile::Generic,
     names: SAFE_NAMES,
-    max_tools: figure(Some(128), "the smallest known: OpenAI API reference, tools"),
+    max_tools: figure(None, "it depends on the provider, which is not named"),
     max_description_chars: figure(None, "the format's own limit holds"),
     omit_empty_description: figure(true, "Bedrock refuses an empty one, nobody needs it"),
     omit_empty_array: figure(true, "OpenAI, DeepSeek, Gemini and Bedrock refuse an empty one"),
@@ -323,7 +323,7 @@ const OPENAI: Limits = Limits {
     max_tools: figure(Some(128), "OpenAI API reference, tools: at most 128"),
     max_description_chars: figure(Some(1_024), "OpenAI error text string_above_max_length (sentry-mcp#106)"),
     omit_empty_description: figure(false, NONE_KNOWN),
-    omit_empty_array: figure(true, "OpenAI error text array_below_min_length"),
+    omit_empty_array: figure(true, "OpenAI refuses an array of none: minimum length 1"),
     schema: OPENAI_SCHEMA,
     strict: Some(OPENAI_STRICT),
 };
@@ -364,7 +364,7 @@ const BEDROCK: Limits = Limits {
 const DEEPSEEK: Limits = Limits {
     profile: Profile::Deepseek,
     names: COMPATIBLE_NAMES,
-    max_tools: figure(Some(128), "DeepSeek API reference, tools: at most 128"),
+    max_tools: figure(Some(128), "DeepSeek API reference, tools: at most 128 (not checked again)"),
     max_description_chars: figure(None, NONE_KNOWN),
     omit_empty_description: figure(false, NONE_KNOWN),
     omit_empty_array: figure(true, "DeepSeek error text, minimum length 1 (marimo#5493)"),
@@ -381,7 +381,10 @@ static TABLE: [Limits; Profile::ALL.len()] = [
     GEMINI,
     Limits {
         profile: Profile::Vertex,
-        max_tools: figure(Some(512), "Vertex AI documentation, function calling: at most 512 declarations"),
+        max_tools: figure(
+            Some(512),
+            "Vertex AI documentation, function calling: at most 512 (not checked again)",
+        ),
         ..GEMINI
     },
     BEDROCK,
@@ -394,7 +397,7 @@ static TABLE: [Limits; Profile::ALL.len()] = [
     DEEPSEEK,
     Limits {
         profile: Profile::Groq,
-        max_tools: figure(Some(128), "Groq API reference, tools: at most 128"),
+        max_tools: figure(Some(128), "Groq API reference, tools: at most 128 (not checked again)"),
         omit_empty_array: figure(true, "an empty array says nothing"),
         ..DEEPSEEK
     },
