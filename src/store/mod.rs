@@ -1,4 +1,5 @@
-//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions and warm sets.
+//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
+//! that sessions keep.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -297,6 +298,13 @@ pub struct WarmTouch {
     pub last_used_ms: i64,
 }
 
+/// "This listing base was in use." At most one of each digest per call.
+#[derive(Debug, Clone)]
+pub struct ListingBaseTouch {
+    pub digest: Digest,
+    pub last_used_ms: i64,
+}
+
 /// Which sessions of a user to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectFilter {
@@ -381,6 +389,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Deletes up to `limit` inline catalogs that were last used before `before_ms`, the oldest first, and names
     /// them.
     async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError>;
+
+    /// The text of a listing base; `None` when it is unknown or expired.
+    async fn listing_base(&self, digest: Digest) -> Result<Option<String>, StoreError>;
+
+    /// Stores a listing base under the digest of its text; one that exists is touched.
+    async fn write_listing_base(&self, digest: Digest, body: Arc<str>, now_ms: i64)
+    -> Result<(), StoreError>;
+
+    /// Renews the age of listing bases. Those that are gone stay gone.
+    async fn touch_listing_bases(&self, touches: Vec<ListingBaseTouch>) -> Result<(), StoreError>;
+
+    /// Deletes up to `limit` listing bases that were last used before `before_ms`, the oldest first, and names them.
+    async fn expire_listing_bases(&self, before_ms: i64, limit: u32) -> Result<Vec<Digest>, StoreError>;
 
     /// The vectors that are there of so many texts, in no order.
     async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError>;

@@ -251,6 +251,25 @@ pub(super) static VECTORS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
 pub(super) const VECTORS_EXPIRE: &str = "DELETE FROM vectors WHERE (owner_kind, owner_id, space, text_digest) IN \
      (SELECT owner_kind, owner_id, space, text_digest FROM vectors WHERE used_at < $1 ORDER BY used_at LIMIT $2)";
 
+pub(super) const LISTING_BASE: &str = "SELECT body FROM listing_bases WHERE digest = $1";
+
+/// A base is named by its content, so one that is there is the same and only grows younger.
+pub(super) const LISTING_BASE_PUT: &str = "INSERT INTO listing_bases (digest, body, used_at) VALUES ($1, $2, $3) \
+     ON CONFLICT (digest) DO UPDATE SET used_at = CASE WHEN excluded.used_at > listing_bases.used_at \
+     THEN excluded.used_at ELSE listing_bases.used_at END";
+
+pub(super) static LISTING_BASES_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
+    RowsSql::new(
+        "UPDATE listing_bases SET used_at = v.column2 FROM (VALUES ",
+        "(@, CAST(@ AS BIGINT))",
+        0,
+        ") AS v WHERE listing_bases.digest = v.column1 AND listing_bases.used_at < v.column2",
+    )
+});
+
+pub(super) const LISTING_BASES_EXPIRE: &str = "DELETE FROM listing_bases WHERE digest IN \
+     (SELECT digest FROM listing_bases WHERE used_at < $1 ORDER BY used_at LIMIT $2) RETURNING digest";
+
 #[cfg(test)]
 mod tests {
     use super::*;

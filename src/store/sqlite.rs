@@ -24,9 +24,10 @@ use super::private_file::open_private;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project};
 use super::{
-    CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ProjectFilter,
-    ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite,
-    Store, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+    CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
+    ListingBaseTouch, ProjectFilter, ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow,
+    SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
+    sql,
 };
 
 /// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.
@@ -48,9 +49,10 @@ const TOUCHES_PER_OPERATION: usize = 512;
 const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
+    (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
 ];
 
 /// Why a database could not be opened.
@@ -350,6 +352,32 @@ impl Store for SqliteStore {
         self.writer.submit(writes::ExpireInline { before_ms, limit }).await
     }
 
+    async fn listing_base(&self, digest: Digest) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_as(sql::LISTING_BASE).bind(digest.to_string());
+        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(body,)| body))
+    }
+
+    async fn write_listing_base(
+        &self,
+        digest: Digest,
+        body: Arc<str>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteListingBase { digest, body, now_ms }).await
+    }
+
+    async fn touch_listing_bases(&self, touches: Vec<ListingBaseTouch>) -> Result<(), StoreError> {
+        if touches.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(writes::TouchListingBases(touches)).await
+    }
+
+    async fn expire_listing_bases(&self, before_ms: i64, limit: u32) -> Result<Vec<Digest>, StoreError> {
+        self.writer.submit(writes::ExpireListingBases { before_ms, limit }).await
+    }
+
     async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError> {
         let columns = writes::space_columns(space);
         let mut rows = Vec::with_capacity(texts.len());
@@ -461,7 +489,7 @@ mod tests {
         let newer = [&MIGRATIONS[..], &[(7, "later", later)]].concat();
         migrate(&mut connection, &newer).await.unwrap();
         let error = open(&file).await.unwrap_err();
-        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 2 }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 3 }), "{error}");
 
         let mut reworked = newer;
         reworked[0].2 = "CREATE TABLE other (id BIGINT)";

@@ -1,5 +1,7 @@
 //! The writes of [`super::Store`] as operations of the writer: each is one transaction in effect.
 
+use std::sync::Arc;
+
 use sqlx::query::Query;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{Sqlite, SqliteConnection};
@@ -12,8 +14,8 @@ use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
 use super::{
-    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ScopeRow, SecretAction, SessionTouch,
-    SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
+    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch, ScopeRow, SecretAction,
+    SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
 };
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -287,6 +289,52 @@ impl Operation for ExpireVectors {
 pub(super) fn space_columns(space: &VectorSpace) -> [String; 3] {
     let owner = &space.owner;
     [owner.kind().to_owned(), owner.id().as_str().to_owned(), space.space.to_string()]
+}
+
+pub(super) struct WriteListingBase {
+    pub(super) digest: Digest,
+    pub(super) body: Arc<str>,
+    pub(super) now_ms: i64,
+}
+
+impl Operation for WriteListingBase {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let put = sqlx::query(sql::LISTING_BASE_PUT).bind(self.digest.to_string()).bind(&*self.body);
+        put.bind(self.now_ms).execute(connection).await?;
+        Ok(())
+    }
+}
+
+pub(super) struct TouchListingBases(pub(super) Vec<ListingBaseTouch>);
+
+impl Operation for TouchListingBases {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        execute_rows(connection, &sql::LISTING_BASES_TOUCH, &[], &self.0, |statement, touch| {
+            statement.bind(touch.digest.to_string()).bind(touch.last_used_ms)
+        })
+        .await
+    }
+}
+
+pub(super) struct ExpireListingBases {
+    pub(super) before_ms: i64,
+    pub(super) limit: u32,
+}
+
+impl Operation for ExpireListingBases {
+    type Output = Vec<Digest>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<Digest>, StoreError> {
+        let expire =
+            sqlx::query_as(sql::LISTING_BASES_EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
+        let rows: Vec<(String,)> = expire.fetch_all(connection).await?;
+        let read = |(digest,): (String,)| Digest::from_hex(&digest).ok_or(StoreError::Corrupt("digest"));
+        rows.into_iter().map(read).collect()
+    }
 }
 
 pub(super) struct WriteSession(pub(super) SessionWrite);
