@@ -17,6 +17,7 @@ use super::digest::{Digest, Hasher, push_string};
 use super::format::Format;
 use super::grant::{BridgeTool, View, ViewTool};
 use super::listing::{self, ListedGroup, ListedTool};
+use super::listing_base::{ListingBase, ListingChanges};
 use super::policy::{ListingPlacement, Policy, Switch};
 use super::target::{ArrayEntry, Target, TargetTool};
 use super::tokens;
@@ -58,7 +59,7 @@ pub enum Method {
     O200k,
 }
 
-/// Why the array differs from this session's previous one.
+/// Why array or listing differ from this session's previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheReason {
@@ -99,6 +100,13 @@ pub struct CacheReport {
     #[serde(rename = "break")]
     pub breaks: bool,
     pub reason: CacheReason,
+    /// Index of the last core or bridge tool in `tools`, counted as `stable_prefix_len` is: the place for a cache
+    /// breakpoint. Anthropic: `cache_control` on that entry. Bedrock: a `cachePoint` entry right behind it. Found tools
+    /// come after it, so what is cached up to here stays cached while they come and go. Absent where there is no such
+    /// tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub breakpoint: Option<usize>,
 }
 
 /// What was sent last in a session: enough to tell what a new answer changes.
@@ -110,6 +118,9 @@ pub struct Sent {
     pub grant: String,
     /// Head of the digest of each entry, 16 hexadecimal digits each.
     entries: String,
+    /// Head of the digest of the listing's text; empty without one.
+    #[serde(default)]
+    listing: String,
 }
 
 impl Sent {
@@ -150,6 +161,10 @@ pub struct Plan {
     /// 0 inactive, 1 full, 2 names, 3 lines.
     pub tier: u8,
     pub listing: Option<PlacedListing>,
+    /// Names the [`ListingBase`] of sessions that are sent this listing; nothing where there is none to keep.
+    pub listing_base: Option<Digest>,
+    /// What the listing does not tell, where it is an earlier one that a session keeps.
+    pub changes: Option<ListingChanges>,
     pub warnings: Vec<Warning>,
     pub unavailable: Vec<String>,
     /// Core and bridge entries joined by commas.
@@ -160,6 +175,7 @@ pub struct Plan {
     base_args: ArgMaps,
     base_hash: Hasher,
     listing_json: String,
+    listing_digest: String,
     core: usize,
     deferred: usize,
     bridge: usize,
@@ -170,31 +186,59 @@ pub struct Plan {
 impl Plan {
     /// Decides tier, listing and the constant part of the array.
     pub fn build(view: &View, policy: &Policy, target: Target, window: u32) -> Self {
-        let format = target.format;
         let mut warnings = Vec::new();
-        let made: Vec<Arc<TargetTool>> = view.tools.iter().map(|tool| tool.for_target(target)).collect();
+        let made = made_for(view, target);
         let left_out = |id: u32| made.get(id as usize).is_none_or(|made| made.left_out);
         // What this target does not take is reached like deferred tools, also where it is core.
-        let (core, deferred): (Vec<_>, Vec<_>) =
-            view.visible().partition(|(id, tool)| tool.core && !left_out(*id));
-        warnings.extend(left_out_warnings(view, &made));
-        let visible_tokens =
-            view.visible().filter_map(|(id, _)| made.get(id as usize)).map(|made| made.tokens);
-        let tokens_all = with_envelope(format, visible_tokens.sum());
-        let active = is_active(view, policy, target, window, &made);
-
+        let is_deferred = |(id, tool): &(u32, &ViewTool)| !tool.core || left_out(*id);
         let mut tier = 0;
         let mut listing = None;
-        if active {
+        if is_active(view, policy, target, window, &made) {
+            let deferred: Vec<(u32, &ViewTool)> = view.visible().filter(is_deferred).collect();
             let listed = plan_listing(view, policy, target, window, &deferred, &mut warnings);
             tier =
                 listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
             listing = listed.map(|listed| listed.0);
         }
-        let mut base: Vec<(u32, &ViewTool)> =
-            if active { core } else { view.visible().filter(|(id, _)| !left_out(*id)).collect() };
-        let place = |tool: &ViewTool| (tool.tool.tool.group().to_owned(), tool.stored_name().to_owned());
-        base.sort_by_cached_key(|(_, tool)| place(tool));
+        let base = listing.as_ref().map(|listing| ListingBase::of(tier, listing, view).to_text());
+        let listing_base = base.map(|text| ListingBase::digest(&text));
+        Self { listing_base, ..Self::compose(view, policy, target, (tier, listing), warnings) }
+    }
+
+    /// The plan of a session that keeps an earlier listing. For views with deferred tools only.
+    pub fn with_base(view: &View, policy: &Policy, target: Target, window: u32, base: &ListingBase) -> Self {
+        let listing = base.listing.clone();
+        let mut warnings = Vec::new();
+        if listing.text == listing::header(&policy.bridge_prefix) {
+            warnings.push(over_budget(listing_budget(policy, window)));
+        }
+        if policy.listing_placement != listing.placement {
+            warnings.push(placed_separately(target));
+        }
+        Self {
+            listing_base: Some(ListingBase::digest(&base.to_text())),
+            changes: base.changes(view),
+            ..Self::compose(view, policy, target, (base.tier, Some(listing)), warnings)
+        }
+    }
+
+    /// Puts the parts that no session changes together, for a tier and its listing.
+    fn compose(
+        view: &View,
+        policy: &Policy,
+        target: Target,
+        (tier, listing): (u8, Option<PlacedListing>),
+        mut warnings: Vec<Warning>,
+    ) -> Self {
+        let (active, format) = (tier > 0, target.format);
+        let made = made_for(view, target);
+        let of = |id: u32| made.get(id as usize).filter(|made| !made.left_out);
+        warnings.extend(left_out_warnings(view, &made));
+        let sent = || view.visible().filter(|(id, tool)| of(*id).is_some() && (tool.core || !active));
+        let mut base: Vec<(u32, &ViewTool)> = sent().collect();
+        base.sort_by(|(_, a), (_, b)| {
+            (a.tool.tool.group(), a.stored_name()).cmp(&(b.tool.tool.group(), b.stored_name()))
+        });
 
         let mut plan = Self {
             target,
@@ -212,19 +256,25 @@ impl Plan {
             base_args: ArgMaps::new(),
             base_hash: Hasher::default(),
             listing_json: listing.as_ref().map_or_else(|| "null".to_owned(), listing_json),
+            listing_digest: listing.as_ref().map(listing_digest).unwrap_or_default(),
             core: base.len(),
-            deferred: if active { deferred.len() } else { 0 },
+            deferred: if active { view.visible().count() - sent().count() } else { 0 },
             bridge: 0,
-            tokens_all,
+            tokens_all: with_envelope(
+                format,
+                view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
+            ),
             tokens_base: 0,
             listing: None,
+            listing_base: None,
+            changes: None,
         };
         plan.base_hash
             .add(format.as_str().as_bytes())
             .add(target.profile.as_str().as_bytes())
             .add(plan.listing_json.as_bytes());
         for (id, tool) in base {
-            let Some(made) = made.get(id as usize) else { continue };
+            let Some(made) = of(id) else { continue };
             let Some(entry) = made.entry(tool.wire_name(), &tool.tool.tool) else { continue };
             plan.push(entry);
             plan.warnings.extend(tool_warnings(tool, made));
@@ -277,7 +327,8 @@ impl Plan {
     pub fn bytes(&self) -> usize {
         let names: usize = self.base_names.iter().map(|(wire, stored)| wire.len() + stored.len() + 64).sum();
         let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len());
-        self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + 512
+        let changes = self.changes.as_ref().map_or(0, |changes| 4 * changes.text.len() + 256);
+        self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + changes + 512
     }
 }
 
@@ -316,24 +367,36 @@ fn plan_listing(
         warnings.push(Warning::new("listing_off", detail));
         return None;
     }
-    let cap = policy.listing_max_tokens as usize;
-    let share = (policy.threshold_pct / 100.0 * f64::from(window)) as usize;
-    let budget = if policy.listing == Switch::On { cap } else { share.min(cap) };
+    let budget = listing_budget(policy, window);
     let listing = listing::render(&listed_groups(view, deferred), budget, &policy.bridge_prefix)?;
     if listing.header_only {
-        let detail = format!(
-            "a budget of {budget} tokens is too small for any group; the listing is its header alone"
-        );
-        warnings.push(Warning::new("listing_over_budget", detail));
+        warnings.push(over_budget(budget));
     }
     let mut placement = policy.listing_placement;
     if placement == ListingPlacement::Bridge && target.description_limit().is_some() {
         placement = ListingPlacement::Separate;
-        let detail = format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
-        warnings.push(Warning::new("listing_placed_separately", detail));
+        warnings.push(placed_separately(target));
     }
     let placed = PlacedListing { text: listing.text, placement, tokens: listing.tokens, form: listing.form };
     Some((placed, listing.tier))
+}
+
+/// Most tokens of a listing.
+fn listing_budget(policy: &Policy, window: u32) -> usize {
+    let cap = policy.listing_max_tokens as usize;
+    let share = (policy.threshold_pct / 100.0 * f64::from(window)) as usize;
+    if policy.listing == Switch::On { cap } else { share.min(cap) }
+}
+
+fn over_budget(budget: usize) -> Warning {
+    let detail =
+        format!("a budget of {budget} tokens is too small for any group; the listing is its header alone");
+    Warning::new("listing_over_budget", detail)
+}
+
+fn placed_separately(target: Target) -> Warning {
+    let detail = format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
+    Warning::new("listing_placed_separately", detail)
 }
 
 fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<ListedGroup<'a>> {
@@ -374,6 +437,15 @@ fn listing_json(listing: &PlacedListing) -> String {
         listing.tokens, listing.form
     ));
     json
+}
+
+fn listing_digest(listing: &PlacedListing) -> String {
+    format!("{:016x}", Digest::of(listing.text.as_bytes()).short())
+}
+
+/// The tools of a view for a target, by id.
+fn made_for(view: &View, target: Target) -> Vec<Arc<TargetTool>> {
+    view.tools.iter().map(|tool| tool.for_target(target)).collect()
 }
 
 /// What is said otherwise about a tool than it came.
@@ -449,6 +521,8 @@ struct Tail<'a> {
     tokens: Tokens,
     fingerprint: &'a str,
     changed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listing_changes: Option<&'a ListingChanges>,
     cache: CacheReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools_ref: Option<&'a str>,
@@ -502,6 +576,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         config: input.origin.config.clone(),
         grant: input.origin.grant.clone(),
         entries,
+        listing: plan.listing_digest.clone(),
     };
     let cache = compare(&sent, input, plan.core + plan.bridge);
     let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
@@ -523,6 +598,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         tokens,
         fingerprint: &fingerprint,
         changed,
+        listing_changes: plan.changes.as_ref(),
         cache,
         tools_ref: input.tools_ref,
         name_map: changed.then_some(&name_map),
@@ -543,11 +619,22 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         body.extend_from_slice(b"\"tools\":");
         write_array(plan.target.format, &plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
         body.extend_from_slice(b",\"listing\":");
-        body.extend_from_slice(plan.listing_json.as_bytes());
+        write_listing(plan, &mut body);
         body.push(b',');
     }
     body.extend_from_slice(tail.get(1..).unwrap_or_default());
     Answer { body, sent, cache, tokens }
+}
+
+/// Writes the listing, with what it does not tell. The fingerprint leaves that out: it stands at the conversation's end.
+fn write_listing(plan: &Plan, body: &mut Vec<u8>) {
+    body.extend_from_slice(plan.listing_json.as_bytes());
+    if let Some(changes) = plan.changes.as_ref().and_then(|changes| serde_json::to_vec(changes).ok()) {
+        body.pop();
+        body.extend_from_slice(b",\"changes\":");
+        body.extend_from_slice(&changes);
+        body.push(b'}');
+    }
 }
 
 /// Tokens of entries with what the format puts around them.
@@ -576,17 +663,23 @@ fn write_array<'a>(format: Format, base: &str, more: impl Iterator<Item = &'a st
     }
 }
 
-/// What a new array does to the prompt cache of the previous one.
+/// What a new answer does to the prompt cache of the previous one.
 fn compare(sent: &Sent, input: &AnswerInput<'_>, base_len: usize) -> CacheReport {
+    let breakpoint = base_len.checked_sub(1);
     let Some(previous) = input.previous else {
-        return CacheReport { stable_prefix_len: base_len, breaks: false, reason: CacheReason::First };
+        let reason = CacheReason::First;
+        return CacheReport { stable_prefix_len: base_len, breaks: false, reason, breakpoint };
     };
     let stable = (0..sent.len()).take_while(|at| sent.entry(*at) == previous.entry(*at)).count();
+    let breaks = stable < previous.len();
+    let same_listing = sent.listing == previous.listing;
     let gone = || {
         let kept: HashSet<&str> = (0..sent.len()).filter_map(|at| sent.entry(at)).collect();
         (stable..previous.len()).filter_map(|at| previous.entry(at)).any(|entry| !kept.contains(entry))
     };
-    let reason = if sent.entries == previous.entries {
+    // A catalog that changed in deferred tools only is no reason: it shows nowhere before the next epoch.
+    let edited = sent.catalog != previous.catalog && (breaks || (!same_listing && !input.epoch));
+    let reason = if sent.entries == previous.entries && same_listing {
         CacheReason::None
     } else if sent.format != previous.format {
         CacheReason::Format
@@ -594,16 +687,19 @@ fn compare(sent: &Sent, input: &AnswerInput<'_>, base_len: usize) -> CacheReport
         CacheReason::Grant
     } else if sent.config != previous.config {
         CacheReason::Config
-    } else if sent.catalog != previous.catalog {
+    } else if edited {
         CacheReason::Catalog
     } else if input.epoch {
         CacheReason::Epoch
+    } else if !same_listing {
+        // The listing that was kept is gone, and a new one tells of the catalog as it has become.
+        CacheReason::Catalog
     } else if gone() {
         CacheReason::Evicted
     } else {
         CacheReason::Warm
     };
-    CacheReport { stable_prefix_len: stable, breaks: stable < previous.len(), reason }
+    CacheReport { stable_prefix_len: stable, breaks, reason, breakpoint }
 }
 
 /// Identity of what an answer was made from besides catalogs and config.
@@ -688,7 +784,10 @@ mod tests {
             ["tool_003", "tool_004", "tool_sea", "tool_des", "tool_cal", "tool_009", "tool_007"]
         );
         assert_eq!(shown["counts"], json!({"core": 2, "warm": 2, "deferred": 18, "bridge": 3}));
-        assert_eq!(shown["cache"], json!({"stable_prefix_len": 5, "break": false, "reason": "first"}));
+        assert_eq!(
+            shown["cache"],
+            json!({"stable_prefix_len": 5, "break": false, "reason": "first", "breakpoint": 4})
+        );
         assert_eq!(shown["warm"], json!(["tool.009", "tool.007"]));
 
         let grown = answer(
@@ -696,7 +795,10 @@ mod tests {
             &plan,
             &AnswerInput { warm: &[9, 7, 5], previous: Some(&first.sent), ..AnswerInput::default() },
         );
-        assert_eq!(body(&grown)["cache"], json!({"stable_prefix_len": 7, "break": false, "reason": "warm"}));
+        assert_eq!(
+            body(&grown)["cache"],
+            json!({"stable_prefix_len": 7, "break": false, "reason": "warm", "breakpoint": 4})
+        );
         let evicted = answer(
             &view,
             &plan,
@@ -704,7 +806,7 @@ mod tests {
         );
         assert_eq!(
             body(&evicted)["cache"],
-            json!({"stable_prefix_len": 5, "break": true, "reason": "evicted"})
+            json!({"stable_prefix_len": 5, "break": true, "reason": "evicted", "breakpoint": 4})
         );
     }
 
@@ -741,6 +843,49 @@ mod tests {
         let shown = body(&answer(&view, &outside, &AnswerInput::default()));
         assert_eq!(shown["listing"]["placement"], "separate");
         assert_eq!(shown["warnings"][0]["code"], "listing_placed_separately");
+    }
+
+    #[test]
+    fn a_kept_listing_keeps_every_byte_of_what_is_sent() {
+        for placement in ["separate", "bridge"] {
+            let config = json!({"core": ["tool.003"], "listing_placement": placement});
+            let (old, policy) = view(20, config.clone());
+            let plan = Plan::build(&old, &policy, Target::default(), 128_000);
+            let base = ListingBase::of(plan.tier, plan.listing.as_ref().unwrap(), &old);
+            let input = AnswerInput { warm: &[9], ..AnswerInput::default() };
+            let first = answer(&old, &plan, &input);
+
+            let (new, _) = view(40, config);
+            let fresh = Plan::build(&new, &policy, Target::default(), 128_000);
+            let kept = Plan::with_base(&new, &policy, Target::default(), 128_000, &base);
+            assert_eq!((kept.listing_base, kept.tier), (plan.listing_base, plan.tier));
+            assert_ne!(fresh.listing_base, plan.listing_base);
+            let origin = Origin { catalog: "new".to_owned(), ..Origin::default() };
+            let input = AnswerInput { origin, previous: Some(&first.sent), ..input };
+            let second = answer(&new, &kept, &input);
+            let (before, mut after) = (body(&first), body(&second));
+            assert_eq!(after["cache"]["reason"], "none", "{placement}");
+            assert_eq!((&after["fingerprint"], &after["tools"]), (&before["fingerprint"], &before["tools"]));
+            assert_eq!(after["counts"]["deferred"], 39, "what can be reached is told as it is");
+            let changes = after["listing"].as_object_mut().unwrap().remove("changes").unwrap();
+            assert_eq!(after["listing"], before["listing"]);
+            assert_eq!(
+                (changes["added"].as_array().unwrap().len(), &changes),
+                (20, &after["listing_changes"])
+            );
+
+            let known = AnswerInput { if_fingerprint: before["fingerprint"].as_str(), ..input };
+            let short = body(&answer(&new, &kept, &known));
+            assert_eq!((&short["changed"], &short["listing_changes"]), (&json!(false), &changes));
+            assert!(short.get("listing").is_none());
+
+            // The next epoch begins with the catalog as it is.
+            let anew =
+                AnswerInput { previous: Some(&second.sent), epoch: true, if_fingerprint: None, ..known };
+            let anew = body(&answer(&new, &fresh, &anew));
+            assert_eq!(anew["cache"]["reason"], "epoch", "{placement}");
+            assert!(anew["listing"]["text"].as_str().unwrap().contains("number 39"));
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub enum Form {
     Lines,
 }
 
+/// What [`Listing::form`] can say.
+pub const FORMS: [&str; 4] = ["full", "names", "lines", "mixed"];
+
 /// A deferred tool, ready to be listed.
 #[derive(Debug, Clone, Copy)]
 pub struct ListedTool<'a> {
@@ -45,7 +48,7 @@ pub struct ListedGroup<'a> {
 pub struct Listing {
     pub text: String,
     pub tokens: usize,
-    /// `full`, `names`, `lines` or `mixed`.
+    /// One of [`FORMS`].
     pub form: &'static str,
     /// 1 when every group is full, 2 when the worst one shows names, 3 when one shows less.
     pub tier: u8,

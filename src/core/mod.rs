@@ -13,6 +13,7 @@ pub mod id;
 pub mod json;
 pub mod lexical;
 pub mod listing;
+pub mod listing_base;
 pub mod matches;
 pub mod mend;
 pub mod messages;

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
+use super::listing_bases::SessionPlan;
 use super::preload::Preload;
-use super::sessions::{AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits};
+use super::sessions::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, Plan, answer, grant_digest};
-use crate::core::digest::Digest;
 use crate::core::grant::{Catalogs, Resolved, ViewTool};
 use crate::core::id::SessionKey;
 use crate::core::mend::Dialect;
@@ -115,10 +115,12 @@ impl Toolrack {
             );
             return Err(Error::invalid("/profile", "too_many_tools", detail));
         }
-        telemetry::assemble(plan.plan.tier, target.format.as_str());
         self.prepare_vectors(caller, &context).await;
         match caller.session_key() {
-            None => Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)),
+            None => {
+                telemetry::assemble(plan.plan.tier, target.format.as_str());
+                Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings))
+            }
             Some(key) => self.assemble_session(&key, context, plan, request, tools_ref, warnings).await,
         }
     }
@@ -135,14 +137,15 @@ impl Toolrack {
         let used = used_tools(&context, &request, &mut warnings);
         // Before the session is locked: others need not wait for an endpoint.
         let preload = self.preload(key, &context, &plan.plan, &request).await?;
-        let session = SessionAssembly {
-            context: &context,
-            plan: &plan.plan,
-            request: &request,
-            tools_ref,
-            used,
-            preload,
+        let origin = Origin {
+            catalog: context.entry.catalogs.version().into_owned(),
+            config: context.merged.digest.to_string(),
+            grant: grant_digest(&request.fields.selection, context.window),
         };
+        let plan = self.session_plan(key, &context, plan, origin, request.epoch).await?;
+        telemetry::assemble(plan.kept.plan.tier, context.target.format.as_str());
+        let session =
+            SessionAssembly { context: &context, plan: &plan, request: &request, tools_ref, used, preload };
         let answer = self
             .update_session(key, Deed::Assembly, |stored, warm, now| {
                 Ok(session.apply(stored, warm, now, warnings))
@@ -202,7 +205,7 @@ fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<W
 /// One assembly of a session: a function of its snapshot.
 struct SessionAssembly<'a> {
     context: &'a Context,
-    plan: &'a Plan,
+    plan: &'a SessionPlan,
     request: &'a AssembleRequest,
     tools_ref: Option<String>,
     used: Vec<ToolKey>,
@@ -224,7 +227,8 @@ impl SessionAssembly<'_> {
             |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
         let purged = warm.purge(exists);
         let previous = stored.settings.assembled.as_deref();
-        let limits = warm_limits(self.context.policy(), self.plan.room().unwrap_or(Some(0)));
+        let plan = self.plan.of(previous);
+        let limits = warm_limits(self.context.policy(), plan.room().unwrap_or(Some(0)));
         let mut change = warm.touch(&self.used, now);
         change.removed = purged.removed;
         // Another assembly may have become the first meanwhile; its array is not changed unasked.
@@ -235,35 +239,30 @@ impl SessionAssembly<'_> {
         }
         // The start of a session is an epoch: no cache holds anything yet, so what was preloaded does not wait.
         change.extend(warm.settle(limits, self.request.epoch || !keys.is_empty()));
-        let shown = shown_warm(self.context, self.plan, warm);
+        let shown = shown_warm(self.context, plan, warm);
         warnings.extend(eviction_warning(self.context, &change.evicted));
         warnings.extend(preload.and_then(|preload| preload.warning.clone()));
 
-        let origin = Origin {
-            catalog: catalogs.version().into_owned(),
-            config: self.context.merged.digest.to_string(),
-            grant: grant_digest(&self.request.fields.selection, self.context.window),
-        };
         let input = AnswerInput {
             warm: &shown,
-            origin: origin.clone(),
+            origin: self.plan.origin.clone(),
             previous: previous.map(|previous| &previous.sent),
             epoch: self.request.epoch,
             if_fingerprint: self.request.if_fingerprint.as_deref(),
             tools_ref: self.tools_ref.as_deref(),
             warnings,
         };
-        let answer = answer(self.context.view(), self.plan, &input);
+        let answer = answer(self.context.view(), plan, &input);
         let state = AssembledState {
             selection: self.request.fields.selection.clone(),
             tools_ref: self.tools_ref.clone(),
-            format: self.plan.target.format.as_str().to_owned(),
-            profile: self.plan.target.profile.as_str().to_owned(),
-            openapi: self.plan.target.dialect == Dialect::OpenApi,
-            strict: self.plan.target.strict,
+            format: plan.target.format.as_str().to_owned(),
+            profile: plan.target.profile.as_str().to_owned(),
+            openapi: plan.target.dialect == Dialect::OpenApi,
+            strict: plan.target.strict,
             window: self.context.window,
             sent: answer.sent.clone(),
-            base: self.base(previous, origin),
+            listing_base: plan.listing_base,
         };
         let changed = previous != Some(&state);
         let update = Update {
@@ -272,30 +271,6 @@ impl SessionAssembly<'_> {
             clear: false,
         };
         (update, answer)
-    }
-
-    /// The listing base: kept while only the catalog changes, begun anew at an epoch.
-    fn base(&self, previous: Option<&AssembledState>, origin: Origin) -> ListingBase {
-        let format = self.plan.target.name();
-        let kept = previous.map(|previous| &previous.base).filter(|base| {
-            !self.request.epoch
-                && base.config == origin.config
-                && base.grant == origin.grant
-                && base.format == format
-        });
-        if let Some(base) = kept {
-            return base.clone();
-        }
-        let listing =
-            self.plan.listing.as_ref().map(|listing| Digest::of(listing.text.as_bytes()).to_string());
-        ListingBase {
-            tier: self.plan.tier,
-            listing: listing.unwrap_or_default(),
-            catalog: origin.catalog,
-            config: origin.config,
-            grant: origin.grant,
-            format,
-        }
     }
 }
 

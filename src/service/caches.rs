@@ -14,6 +14,7 @@ use moka::future::Cache;
 use super::assemble::PlanEntry;
 use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
 use super::heads::CachedHead;
+use super::listing_bases::KnownBase;
 use super::ranking::ViewVectors;
 use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
@@ -67,6 +68,9 @@ pub(super) struct Caches {
     pub uploads: Cache<Digest, Arc<InlineUpload>>,
     pub views: Cache<ViewKey, Arc<ViewEntry>>,
     pub plans: Cache<PlanKey, Arc<PlanEntry>>,
+    pub listing_bases: Cache<Digest, Arc<KnownBase>>,
+    /// Plans of sessions that keep the listing of a base which is not the plan's own.
+    pub kept_plans: Cache<(PlanKey, Digest), Arc<PlanEntry>>,
     /// Vectors of endpoints, by where they compare and the digest of the text.
     pub vectors: Cache<(VectorSpace, Digest), Arc<Embedding>>,
     /// By view.
@@ -118,6 +122,8 @@ impl Caches {
             uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
             views: weighed(limits.views_bytes / 2, |entry: &Arc<ViewEntry>| entry.bytes()),
             plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),
+            listing_bases: weighed(limits.views_bytes / 4, |known: &Arc<KnownBase>| known.base.bytes()),
+            kept_plans: weighed(limits.views_bytes / 4, |plan: &Arc<PlanEntry>| plan.bytes()),
             vectors: weighed(limits.views_bytes / 2, |vector: &Arc<Embedding>| vector.bytes()),
             view_vectors: weighed(limits.views_bytes / 2, |vectors: &Arc<ViewVectors>| vectors.bytes()),
             prepared: counted(100_000),
@@ -146,6 +152,8 @@ impl Caches {
             weighed("uploads", self.uploads.entry_count(), self.uploads.weighted_size()),
             weighed("views", self.views.entry_count(), self.views.weighted_size()),
             weighed("plans", self.plans.entry_count(), self.plans.weighted_size()),
+            weighed("listing_bases", self.listing_bases.entry_count(), self.listing_bases.weighted_size()),
+            weighed("kept_plans", self.kept_plans.entry_count(), self.kept_plans.weighted_size()),
             weighed("vectors", self.vectors.entry_count(), self.vectors.weighted_size()),
             weighed("view_vectors", self.view_vectors.entry_count(), self.view_vectors.weighted_size()),
             weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assemble::PlanEntry;
+use super::caches::PlanKey;
 use super::heads::Head;
 use super::sessions::Session;
 use super::{Error, Kind, Toolrack, blocking};
@@ -225,6 +226,10 @@ impl Context {
         self.view().warnings.iter().chain(&self.warnings).cloned().collect()
     }
 
+    pub(super) fn plan_key(&self) -> PlanKey {
+        (self.entry.id, self.target, self.window)
+    }
+
     pub(super) fn policy(&self) -> &Policy {
         &self.merged.policy
     }
@@ -318,7 +323,7 @@ impl Toolrack {
 
     /// The array plan of a view.
     pub(super) async fn plan(&self, context: &Context) -> Result<Arc<PlanEntry>, Error> {
-        let key = (context.entry.id, context.target, context.window);
+        let key = context.plan_key();
         if let Some(plan) = self.0.caches.plans.get(&key).await {
             return Ok(plan);
         }

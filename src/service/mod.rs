@@ -15,6 +15,7 @@ mod error;
 mod heads;
 mod inline_refs;
 mod lint;
+mod listing_bases;
 mod matcher_test;
 mod preload;
 mod ranking;

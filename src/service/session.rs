@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::core::assemble::Sent;
+use crate::core::digest::Digest;
 use crate::core::format::Format;
 use crate::core::grant::Selection;
 use crate::core::id::SessionKey;
@@ -30,7 +31,9 @@ pub(super) struct AssembledState {
     pub strict: bool,
     pub window: u32,
     pub sent: Sent,
-    pub base: ListingBase,
+    /// The listing that it keeps, by the digest of its base; nothing where there is none to keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listing_base: Option<Digest>,
 }
 
 impl AssembledState {
@@ -43,19 +46,6 @@ impl AssembledState {
             strict: self.strict,
         }
     }
-}
-
-/// The tier and listing that a session started from, and what they were made for.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct ListingBase {
-    pub tier: u8,
-    /// Digest of the listing's text.
-    pub listing: String,
-    pub catalog: String,
-    pub config: String,
-    pub grant: String,
-    pub format: String,
 }
 
 /// The stored form of what a session keeps.

@@ -12,9 +12,8 @@ use std::time::Duration;
 use moka::future::Cache;
 use tokio::sync::OwnedMutexGuard;
 
-pub(super) use super::session::{
-    AssembledState, Deed, ListingBase, Session, SessionSettings, Update, warm_limits,
-};
+use super::listing_bases::{BASE_MARGIN_MS, touches_of};
+pub(super) use super::session::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
 use super::stripes::Stripes;
 use super::{Error, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
@@ -23,8 +22,9 @@ use crate::core::warm::{WarmSet, WarmTool};
 use crate::store::{SessionTouch, SessionWrite, WarmRow};
 use crate::telemetry;
 
-/// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few.
-const EXPIRED_AT_ONCE: (u32, u32) = (500, 10);
+/// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few; and
+/// listing bases.
+const EXPIRED_AT_ONCE: (u32, u32, u32) = (500, 10, 100);
 /// Vectors of tool texts that no view was made with for so long go, so many at once. They cost money to make again.
 const VECTOR_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 const VECTORS_AT_ONCE: u32 = 500;
@@ -203,15 +203,21 @@ impl Toolrack {
 
     /// Writes buffered ages and counters. What could not be written stays buffered.
     pub async fn flush(&self) -> Result<(), Error> {
-        let touches: Vec<SessionTouch> = {
+        let (touches, bases) = {
             let mut unflushed = lock(&self.0.sessions.unflushed);
             let waiting = std::mem::take(&mut unflushed.waiting);
             // What a flush that was cut off left behind goes again, unless there is something newer.
             waiting.into_iter().for_each(|(key, session)| drop(unflushed.flushing.insert(key, session)));
-            unflushed.flushing.iter().map(|(key, session)| session.touch(key)).collect()
+            let sessions = || unflushed.flushing.iter();
+            let touches: Vec<SessionTouch> = sessions().map(|(key, session)| session.touch(key)).collect();
+            (touches, touches_of(sessions().map(|(_, session)| &**session)))
         };
         if !touches.is_empty() {
-            let written = self.0.store.touch_sessions(touches).await;
+            // Bases first: none may be older than a session that keeps it.
+            let written = match self.0.store.touch_listing_bases(bases).await {
+                Ok(()) => self.0.store.touch_sessions(touches).await,
+                Err(error) => Err(error),
+            };
             let mut unflushed = lock(&self.0.sessions.unflushed);
             let flushing = std::mem::take(&mut unflushed.flushing);
             if let Err(error) = written {
@@ -234,7 +240,7 @@ impl Toolrack {
         // The store must know the present ages.
         self.flush().await?;
         let before = now_ms() - self.0.limits.session_ttl_ms();
-        let (sessions_at_once, inline_at_once) = EXPIRED_AT_ONCE;
+        let (sessions_at_once, inline_at_once, bases_at_once) = EXPIRED_AT_ONCE;
         let mut expired = 0;
         loop {
             let sessions = self.0.store.expire_sessions(before, sessions_at_once).await?;
@@ -258,6 +264,15 @@ impl Toolrack {
             inline.iter().for_each(|key| self.0.inline_refs.forget(key));
             expired += inline.len();
             if inline.len() < inline_at_once as usize {
+                break;
+            }
+        }
+        loop {
+            let bases = self.0.store.expire_listing_bases(before - BASE_MARGIN_MS, bases_at_once).await?;
+            for digest in &bases {
+                self.0.caches.listing_bases.invalidate(digest).await;
+            }
+            if bases.len() < bases_at_once as usize {
                 break;
             }
         }

@@ -44,7 +44,10 @@ async fn first_turn(user: &User, count: usize) {
     let base: Vec<&str> = ["observatory_status", "stop_everything"].into_iter().chain(BRIDGE).collect();
     assert_eq!(array_names(&answer), base);
     assert_eq!(answer["counts"], json!({"core": 2, "warm": 0, "deferred": count - 2, "bridge": 3}));
-    assert_eq!(answer["cache"], json!({"stable_prefix_len": 5, "break": false, "reason": "first"}));
+    assert_eq!(
+        answer["cache"],
+        json!({"stable_prefix_len": 5, "break": false, "reason": "first", "breakpoint": 4})
+    );
     assert_eq!((&answer["warm"], &answer["unavailable"]), (&json!([]), &json!([])));
     assert_eq!((&answer["changed"], &answer["name_map"]), (&json!(true), &json!({})));
     assert!(answer.get("tools_ref").is_none());
@@ -97,7 +100,10 @@ async fn finds(user: &User, base: &Value) {
     assert_eq!(names_after_bridge(&next), ["aim_telescope", wire]);
     assert_eq!(next["warm"], json!(["aim_telescope", "plot.light-curve"]));
     assert_eq!(next["name_map"], json!({wire: "plot.light-curve"}));
-    assert_eq!(next["cache"], json!({"stable_prefix_len": 5, "break": false, "reason": "warm"}));
+    assert_eq!(
+        next["cache"],
+        json!({"stable_prefix_len": 5, "break": false, "reason": "warm", "breakpoint": 4})
+    );
     assert_eq!(
         (&next["listing"], &next["tier"]),
         (&base["listing"], &base["tier"]),
@@ -106,7 +112,10 @@ async fn finds(user: &User, base: &Value) {
     let same = shown(user, "walk", json!({"if_fingerprint": next["fingerprint"]})).await;
     assert_eq!((&same["changed"], &same["fingerprint"]), (&json!(false), &next["fingerprint"]));
     assert!(["tools", "listing", "name_map"].iter().all(|key| same.get(*key).is_none()), "{same}");
-    assert_eq!(same["cache"], json!({"stable_prefix_len": 7, "break": false, "reason": "none"}));
+    assert_eq!(
+        same["cache"],
+        json!({"stable_prefix_len": 7, "break": false, "reason": "none", "breakpoint": 4})
+    );
 }
 
 async fn mends(user: &User) {
@@ -159,7 +168,10 @@ async fn evicts(user: &User) {
     );
     let answer = shown(user, "walk", json!({})).await;
     assert_eq!(answer["warm"], json!(["aim_telescope", "open_dome", "close_dome"]));
-    assert_eq!(answer["cache"], json!({"stable_prefix_len": 6, "break": true, "reason": "evicted"}));
+    assert_eq!(
+        answer["cache"],
+        json!({"stable_prefix_len": 6, "break": true, "reason": "evicted", "breakpoint": 4})
+    );
     let back = user.describe(json!({"session": "walk", "name": "plot.light-curve"})).await.ok();
     assert_eq!(back["evicted"], json!(["aim_telescope"]));
     let answer = shown(user, "walk", json!({})).await;

@@ -3,14 +3,11 @@
 //! `UPDATE_QUALITY=1 cargo test --test it quality` writes the figures anew; commit them with what changed them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use toolrack::eval::{Metric, Report, Run, RunReport, Set, SetReport, Setting, Summary, evaluate};
-use toolrack::rerank::{AddressPolicy, NoReranker};
-use toolrack::service::{CacheLimits, Limits, Parts, Toolrack};
-use toolrack::store::{MasterKey, SqliteStore};
+
+use crate::inside::service;
 
 /// How far a figure of all queries may fall below the committed one. A kind or language may lose one query more than that
 /// share of its own.
@@ -34,32 +31,10 @@ fn committed_set() -> Set {
     Set::read("committed", &read("tools.jsonl"), &read("queries.jsonl")).unwrap()
 }
 
-/// A service of its own in this process; the folder is its database's.
-async fn service(folder: &Path) -> Toolrack {
-    let store = SqliteStore::open(&folder.join("quality.db"), |_| {}).await.unwrap();
-    Toolrack::new(Parts {
-        store: Arc::new(store),
-        reranker: Arc::new(NoReranker),
-        addresses: AddressPolicy { allow_private: true, ..AddressPolicy::default() },
-        master_key: MasterKey::from_setting(&"ab".repeat(32)).unwrap(),
-        limits: Limits {
-            tools_per_catalog: 20_000,
-            tool_bytes: 256 << 10,
-            depth: 64,
-            query_chars: 2_000,
-            queries: 10,
-            names: 20,
-            calls: 20,
-            session_ttl: Duration::from_secs(3_600),
-        },
-        caches: CacheLimits { catalogs_bytes: 64 << 20, views_bytes: 64 << 20, sessions: 100 },
-    })
-}
-
 async fn run(set: &Set, config: Value) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let setting = Setting { name: "default".to_owned(), config };
-    evaluate(&service(folder.path()).await, set, &setting, 20).await.unwrap()
+    evaluate(&service(folder.path()).await.1, set, &setting, 20).await.unwrap()
 }
 
 fn figures(summary: &Summary) -> Value {

@@ -14,6 +14,7 @@ use super::catalogs::ToolDefinition;
 use super::fields::{excluded, grant_body};
 use crate::core::assemble::{CacheReport, Counts, Tokens};
 use crate::core::json::JsonLimits;
+use crate::core::listing_base::ListingChanges;
 use crate::core::warning::{FieldError, Warning};
 use crate::http::body::RawBody;
 use crate::http::layers::HttpContext;
@@ -37,7 +38,8 @@ grant_body! {
         /// Names of tools that the agent ran natively since the last assembly, so that they are not the ones that
         /// leave the warm set.
         used: Option<Vec<String>>,
-        /// The prompt cache is cold anyway (session start, compaction, model switch). Default: false.
+        /// The prompt cache is cold anyway (session start, compaction, model switch): found tools that wait enter the
+        /// array, and the listing is made anew. Default: false.
         epoch: Option<bool>,
         /// The fingerprint of the answer that the caller still has; if it is still right, `tools`, `listing` and
         /// `name_map` are left out.
@@ -55,6 +57,11 @@ pub struct ListingDocument {
     pub tokens: usize,
     /// `full`, `names`, `lines` or `mixed`.
     pub form: String,
+    /// What the text does not tell, because the catalog was changed after this session's listing was made: it is kept
+    /// until the next epoch or change of grant, config, format, profile or window, for the sake of prompt caches. Absent
+    /// where there is nothing to tell.
+    #[schema(required = false)]
+    pub changes: Option<ListingChanges>,
 }
 
 /// The tools of the next model call, with all that the agent should know beside them.
@@ -79,6 +86,10 @@ pub struct AssembleAnswer {
     pub fingerprint: String,
     /// False if the fingerprint is the one that the caller has.
     pub changed: bool,
+    /// As `listing.changes`, and also there when `listing` is left out. The fingerprint does not cover it: put its text at
+    /// the end of the conversation when it is another one than the last.
+    #[schema(required = false)]
+    pub listing_changes: Option<ListingChanges>,
     pub cache: CacheReport,
     /// Names the live tools in later requests; only where `tools` or `tools_ref` was sent.
     #[schema(required = false)]
@@ -92,6 +103,9 @@ pub struct AssembleAnswer {
 /// Assemble the tools of the next model call
 ///
 /// Core tools, bridge tools and what the session found, in the provider's format; and a listing of what else there is.
+///
+/// For prompt caches: put a breakpoint on `tools[cache.breakpoint]`, send `tools` and `listing.text` as they are, append
+/// `listing_changes.text` to the conversation when it is new, and say `epoch` when the cache is cold anyway.
 #[utoipa::path(post, path = "/v1/assemble", operation_id = "assemble", tag = "agent",
     request_body = AssembleBody,
     responses((status = 200, description = "What to send", body = AssembleAnswer), (status = 412)))]

@@ -50,7 +50,10 @@ async fn the_first_array_of_a_session_has_what_fits_the_users_text() {
     let warm = texts(&answer["warm"]);
     assert!(warm[0] == "fly" && warm.contains(&"send_message"), "the endpoint's order: {answer}");
     assert_eq!((names_after_bridge(&answer), &answer["counts"]["warm"]), (warm.clone(), &json!(warm.len())));
-    assert_eq!(answer["cache"], json!({"stable_prefix_len": 3, "break": false, "reason": "first"}));
+    assert_eq!(
+        answer["cache"],
+        json!({"stable_prefix_len": 3, "break": false, "reason": "first", "breakpoint": 2})
+    );
     assert_eq!(answer["warnings"], json!([]));
     let seen = endpoint.take();
     assert_eq!((seen.len(), &seen[0].body["query"]), (1, &json!(TEXT)));
@@ -61,7 +64,7 @@ async fn the_first_array_of_a_session_has_what_fits_the_users_text() {
     assert_eq!((&later["tools"], &later["fingerprint"]), (&answer["tools"], &answer["fingerprint"]));
     assert_eq!(
         later["cache"],
-        json!({"stable_prefix_len": 3 + warm.len(), "break": false, "reason": "none"})
+        json!({"stable_prefix_len": 3 + warm.len(), "break": false, "reason": "none", "breakpoint": 2})
     );
     app.kill();
     app.start_again().await;

@@ -1,0 +1,158 @@
+//! The listings that sessions keep: which one the next assembly of a session goes by, and the records behind them.
+//!
+//! A session that starts, or starts anew, takes the listing of the present state for its base. The base is stored once for
+//! all sessions that have it, and renewed with them. One that is gone costs its sessions no more than a new start.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::assemble::PlanEntry;
+use super::context::Context;
+use super::sessions::{AssembledState, Session};
+use super::{Error, Toolrack, blocking, now_ms};
+use crate::core::assemble::{Origin, Plan};
+use crate::core::digest::Digest;
+use crate::core::id::SessionKey;
+use crate::core::listing_base::ListingBase;
+use crate::store::ListingBaseTouch;
+
+/// How much longer than its sessions a base is kept: one that was stored less than this ago is not stored again for a
+/// session that starts with it.
+pub(super) const BASE_MARGIN_MS: i64 = 60 * 60 * 1_000;
+
+/// A base in memory.
+#[derive(Debug)]
+pub(super) struct KnownBase {
+    pub base: ListingBase,
+    /// When this process stored it; 0 if it did not.
+    stored_ms: i64,
+}
+
+/// What one assembly of a session goes by.
+pub(super) struct SessionPlan {
+    /// Of the present state.
+    pub fresh: Arc<PlanEntry>,
+    /// With the listing that the session keeps; the fresh one where it keeps none or that.
+    pub kept: Arc<PlanEntry>,
+    pub origin: Origin,
+    pub epoch: bool,
+}
+
+impl SessionPlan {
+    /// The base that a session keeps: nothing but the catalog may have changed.
+    fn base_of(&self, previous: Option<&AssembledState>) -> Option<Digest> {
+        let (previous, plan) = (previous?, &self.fresh.plan);
+        let sent = &previous.sent;
+        let same = sent.config == self.origin.config
+            && sent.grant == self.origin.grant
+            && sent.format == plan.target.name();
+        previous.listing_base.filter(|_| same && !self.epoch && !plan.sends_all())
+    }
+
+    /// The plan for a session as it is now, which another assembly may have changed since the plans were made.
+    pub(super) fn of(&self, previous: Option<&AssembledState>) -> &Plan {
+        let base = self.base_of(previous);
+        let entry = if base == self.kept.plan.listing_base { &self.kept } else { &self.fresh };
+        &entry.plan
+    }
+}
+
+impl Toolrack {
+    /// Finds what the next assembly of a session goes by. The base that it starts with is stored when this answers.
+    pub(super) async fn session_plan(
+        &self,
+        key: &SessionKey,
+        context: &Context,
+        fresh: Arc<PlanEntry>,
+        origin: Origin,
+        epoch: bool,
+    ) -> Result<SessionPlan, Error> {
+        let session = self.session(key).await?;
+        let mut plan = SessionPlan { kept: Arc::clone(&fresh), fresh, origin, epoch };
+        match plan.base_of(session.settings.assembled.as_deref()) {
+            Some(base) if Some(base) == plan.fresh.plan.listing_base => return Ok(plan),
+            Some(base) => {
+                if let Some(kept) = self.kept_plan(context, base).await? {
+                    plan.kept = kept;
+                    return Ok(plan);
+                }
+            }
+            None => {}
+        }
+        self.store_base(context, &plan.fresh).await?;
+        Ok(plan)
+    }
+
+    /// The plan of a view with the listing of a base; nothing when the base is gone.
+    async fn kept_plan(&self, context: &Context, base: Digest) -> Result<Option<Arc<PlanEntry>>, Error> {
+        let key = (context.plan_key(), base);
+        if let Some(plan) = self.0.caches.kept_plans.get(&key).await {
+            return Ok(Some(plan));
+        }
+        let Some(known) = self.known_base(base).await? else { return Ok(None) };
+        let (entry, merged) = (Arc::clone(&context.entry), Arc::clone(&context.merged));
+        let (target, window) = (context.target, context.window);
+        let build = async move {
+            let build = move || {
+                PlanEntry::new(Plan::with_base(&entry.view, &merged.policy, target, window, &known.base))
+            };
+            blocking(build).await.map(Arc::new)
+        };
+        Ok(Some(self.0.caches.kept_plans.try_get_with(key, build).await?))
+    }
+
+    async fn known_base(&self, digest: Digest) -> Result<Option<Arc<KnownBase>>, Error> {
+        if let Some(known) = self.0.caches.listing_bases.get(&digest).await {
+            return Ok(Some(known));
+        }
+        let Some(text) = self.0.store.listing_base(digest).await? else { return Ok(None) };
+        // What another version wrote is as good as gone.
+        let read = move || (ListingBase::digest(&text) == digest).then(|| ListingBase::from_text(&text));
+        let Some(base) = blocking(read).await?.flatten() else { return Ok(None) };
+        let known = Arc::new(KnownBase { base, stored_ms: 0 });
+        self.0.caches.listing_bases.insert(digest, Arc::clone(&known)).await;
+        Ok(Some(known))
+    }
+
+    /// Stores the base of a plan, unless this process did so a short time ago.
+    async fn store_base(&self, context: &Context, fresh: &Arc<PlanEntry>) -> Result<(), Error> {
+        let Some(digest) = fresh.plan.listing_base else { return Ok(()) };
+        let bases = &self.0.caches.listing_bases;
+        if let Some(known) = bases.get(&digest).await {
+            if now_ms() - known.stored_ms < BASE_MARGIN_MS {
+                return Ok(());
+            }
+            bases.invalidate(&digest).await;
+        }
+        let (store, view, fresh) = (Arc::clone(&self.0.store), Arc::clone(&context.entry), Arc::clone(fresh));
+        let store_it = async move {
+            let make = move || {
+                let plan = &fresh.plan;
+                let base =
+                    plan.listing.as_ref().map(|listing| ListingBase::of(plan.tier, listing, &view.view));
+                base.map(|base| (base.to_text(), base))
+            };
+            let Some((text, base)) = blocking(make).await? else {
+                return Err(Error::internal("a plan with a base has a listing"));
+            };
+            let now = now_ms();
+            store.write_listing_base(digest, text.into(), now).await?;
+            Ok(Arc::new(KnownBase { base, stored_ms: now }))
+        };
+        bases.try_get_with(digest, store_it).await?;
+        Ok(())
+    }
+}
+
+/// The bases that sessions keep, as old as the youngest of their sessions.
+pub(super) fn touches_of<'a>(sessions: impl Iterator<Item = &'a Session>) -> Vec<ListingBaseTouch> {
+    let mut ages: HashMap<Digest, i64> = HashMap::new();
+    for session in sessions {
+        let base = session.settings.assembled.as_ref().and_then(|assembled| assembled.listing_base);
+        if let Some(base) = base {
+            let age = ages.entry(base).or_default();
+            *age = session.last_seen().max(*age);
+        }
+    }
+    ages.into_iter().map(|(digest, last_used_ms)| ListingBaseTouch { digest, last_used_ms }).collect()
+}
