@@ -11,3 +11,5 @@ CREATE TABLE vectors (
 );
 
 CREATE INDEX vectors_by_age ON vectors (used_at);
+
+CREATE INDEX vectors_by_owner ON vectors (owner_kind, owner_id, used_at);

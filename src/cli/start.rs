@@ -66,10 +66,12 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
         names: settings.limits.names,
         calls: settings.limits.calls,
         session_ttl: settings.session.ttl,
+        request_timeout: settings.limits.request_timeout,
     };
     let caches = CacheLimits {
         catalogs_bytes: settings.cache.catalogs_bytes,
         views_bytes: settings.cache.views_bytes,
+        vectors_bytes: settings.cache.vectors_bytes,
         sessions: settings.cache.sessions,
     };
     // The first search should not wait for it, nor should the start.

@@ -75,6 +75,7 @@ const KEYS: &[Key] = &[
     key("session.flush_ms", Kind::Integer(10, 60_000)),
     key("cache.catalogs_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
     key("cache.views_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
+    key("cache.vectors_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
     key("cache.sessions", Kind::Integer(1, 10_000_000)),
     key("rerank.allow_private", Kind::Flag),
     key("rerank.allowed_hosts", Kind::Hosts),
@@ -329,6 +330,7 @@ impl Layers {
             cache: CacheSettings {
                 catalogs_bytes: self.integer("cache.catalogs_bytes")?,
                 views_bytes: self.integer("cache.views_bytes")?,
+                vectors_bytes: self.integer("cache.vectors_bytes")?,
                 sessions: self.integer("cache.sessions")?,
             },
             rerank: RerankSettings {

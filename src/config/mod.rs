@@ -108,6 +108,7 @@ pub struct SessionSettings {
 pub struct CacheSettings {
     pub catalogs_bytes: u64,
     pub views_bytes: u64,
+    pub vectors_bytes: u64,
     /// Entries, not bytes.
     pub sessions: u64,
 }

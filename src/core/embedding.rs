@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-/// Longest vector that is taken, in numbers; models in use have up to 4,096.
-pub const MAX_WIDTH: usize = 16_384;
+/// Longest vector that is taken, in numbers: that of the widest models in use (NV-Embed, SFR, Qwen3-Embedding-8B).
+pub const MAX_WIDTH: usize = 4_096;
 /// The largest number of a vector as it is kept. Some models have a few numbers that are thirty times as large as the others,
 /// of which 7 bits would leave nothing. 12 bits change a cosine by less than .001, and 64 products fit into an `i32`.
 const STEPS: f32 = 4_095.0;

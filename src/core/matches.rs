@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::lexical::{Hit, Outcome, Unmet};
@@ -368,10 +371,13 @@ pub fn warming_order(found: &[Found], may_warm: impl Fn(u32) -> bool) -> Vec<u32
 
 /// A description on one line, as a brief match shows it.
 pub fn brief_description(tool: &Tool) -> String {
-    let text = tool.description();
     // A multiple of what is shown is cleaned: a description may be a quarter of a megabyte.
-    let head = text.char_indices().nth(8 * BRIEF_CHARS).map_or(&*text, |(end, _)| &text[..end]);
-    clip(&one_line(head), BRIEF_CHARS).into_owned()
+    clip(&one_line(head(&tool.description(), 8 * BRIEF_CHARS)), BRIEF_CHARS).into_owned()
+}
+
+/// The first characters of a text.
+fn head(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
 
 /// A whole description without hidden characters; its lines are kept.
@@ -404,7 +410,8 @@ pub fn endpoint_text(tool: &Tool, stored_name: &str, group: &str, aliases: &[Str
         "{} {} ({stored_name}): {}",
         one_line(group),
         one_line(&words_of(stored_name)),
-        one_line(&tool.description())
+        // A multiple of what is sent is cleaned: a description may be a quarter of a megabyte.
+        one_line(head(&tool.description(), 4 * MAX_CHARS))
     );
     let arguments = arguments(tool);
     if !arguments.is_empty() {
@@ -432,24 +439,69 @@ fn words_of(name: &str) -> String {
     words
 }
 
-/// The first arguments of a tool, each with the beginning of its description.
+/// The first arguments of a tool, each with the beginning of its description. The schema is read over, not kept: it may be a
+/// quarter of a megabyte.
 fn arguments(tool: &Tool) -> Vec<String> {
-    const MOST: usize = 10;
     const MAX_CHARS: usize = 60;
-    let schema: serde_json::Value = serde_json::from_str(tool.parameters()).unwrap_or_default();
-    let properties = schema.get("properties").and_then(serde_json::Value::as_object);
-    let told = |(name, schema): (&String, &serde_json::Value)| match schema.get("description") {
-        Some(serde_json::Value::String(text)) if !text.trim().is_empty() => {
-            format!("{name} ({})", clip(&one_line(text), MAX_CHARS))
-        }
-        _ => name.clone(),
+    #[derive(Deserialize)]
+    struct Root<'a> {
+        #[serde(borrow)]
+        properties: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Argument<'a> {
+        #[serde(borrow)]
+        description: Option<Cow<'a, str>>,
+    }
+    let root: Option<Root<'_>> = serde_json::from_str(tool.parameters()).ok();
+    let properties = root.and_then(|root| root.properties).map(RawValue::get);
+    let first: Option<FirstMembers<'_>> = properties.and_then(|text| serde_json::from_str(text).ok());
+    let told = |(name, schema): (String, &RawValue)| {
+        let argument: Option<Argument<'_>> = serde_json::from_str(schema.get()).ok();
+        let text = argument.and_then(|argument| argument.description).unwrap_or_default();
+        let text = one_line(head(&text, 8 * MAX_CHARS));
+        if text.trim().is_empty() { name } else { format!("{name} ({})", clip(&text, MAX_CHARS)) }
     };
-    properties.into_iter().flatten().take(MOST).map(told).collect()
+    first.map(|first| first.0).unwrap_or_default().into_iter().map(told).collect()
+}
+
+/// The first members of an object.
+struct FirstMembers<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for FirstMembers<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = FirstMembers<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        const MOST: usize = 10;
+        let mut members = Vec::with_capacity(MOST);
+        while members.len() < MOST
+            && let Some(member) = map.next_entry()?
+        {
+            members.push(member);
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(FirstMembers(members))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::core::tool::ToolParts;
 
     fn hit(candidate: u32, coverage: f32) -> Hit {
         Hit {
@@ -529,6 +581,32 @@ mod tests {
             &EndpointRules { min_score: Some(0.5), limit: 5, fuse: true },
         );
         assert_eq!((floor.matches.len(), floor.nearest.len()), (0, 1));
+    }
+
+    #[test]
+    fn the_text_for_an_endpoint_holds_the_first_arguments_of_any_schema() {
+        let raw = |value: &serde_json::Value| RawValue::from_string(value.to_string()).unwrap();
+        let text = |parameters: serde_json::Value| {
+            let (description, parameters) = (raw(&json!("d")), raw(&parameters));
+            let parts = ToolParts {
+                name: "t".into(),
+                description: Some(&description),
+                parameters: Some(&parameters),
+                ..ToolParts::default()
+            };
+            endpoint_text(&Tool::from_parts(&parts).unwrap(), "t", "g", &[])
+        };
+        let many: serde_json::Map<String, serde_json::Value> =
+            (0..30).map(|at| (format!("a{at:02}"), json!({"description": format!("About {at}.")}))).collect();
+        assert!(text(json!({"properties": many})).ends_with("a08 (About 8.), a09 (About 9.)"));
+        for (properties, told) in [
+            (json!({"a": true, "b": {"description": 7}, "c": {"description": " "}}), " Arguments: a, b, c"),
+            (json!({"a": {"description": "čš\n ž"}}), " Arguments: a (čš ž)"),
+            (json!([1]), ""),
+            (json!({}), ""),
+        ] {
+            assert_eq!(text(json!({"properties": properties})), format!("g t (t): d{told}"));
+        }
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
     ("secret_missing", "A document says that a secret is set, but none is stored."),
+    (
+        "setting_without_effect",
+        "A setting was written that does nothing beside the others; the detail tells why.",
+    ),
     ("stored_field_ignored", "A stored config value cannot be read by this version; its default is used."),
     (
         "tool_left_out",
@@ -64,7 +68,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("unknown_toolset", "There is no toolset of this name; it adds nothing."),
     (
         "vectors_incomplete",
-        "Some tools have no vector yet and are ranked by words; the vectors are being made.",
+        "Some tools have no vector to compare; the warning tells how many, and whether they are being made or refused.",
     ),
     ("warm_evicted", "The bound of the warm set or an epoch took tools out of the array."),
 ];

@@ -77,6 +77,8 @@ pub struct Run {
     pub resident: Resident,
     /// What a reader of the figures has to know.
     pub notes: Vec<String>,
+    /// Answers that the endpoint did not give, or gave with less than all vectors.
+    pub degraded: usize,
     /// One per query, in order.
     pub rows: Vec<Row>,
 }
@@ -155,7 +157,8 @@ pub async fn evaluate(
     asking.count_labels(&set.queries);
     let mut notes = notes_of(&warnings);
     notes.extend(asking.counts.notes(limits.query_chars));
-    Ok(Run { setting: setting.name.clone(), resident, notes, rows })
+    let degraded = asking.counts.degraded.values().sum::<usize>() + asking.counts.incomplete;
+    Ok(Run { setting: setting.name.clone(), resident, notes, degraded, rows })
 }
 
 /// A config that allows `limit` matches where a search asks for them; what a search shows that does not ask stays.
@@ -191,6 +194,8 @@ struct Counts {
     unknown_labels: usize,
     /// By reason.
     degraded: BTreeMap<&'static str, usize>,
+    /// Answers that say that some tools had no vector, or that there was no first stage.
+    incomplete: usize,
     /// Queries whose matches the ranking before the floor does not hold.
     differing: usize,
 }
@@ -209,6 +214,12 @@ impl Counts {
         }
         for (reason, count) in &self.degraded {
             notes.push(format!("answers by keywords because the endpoint failed, `{reason}`: {count}"));
+        }
+        if self.incomplete > 0 {
+            notes.push(format!(
+                "answers for which the endpoint had not made all vectors: {}",
+                self.incomplete
+            ));
         }
         if self.differing > 0 {
             let what =
@@ -276,6 +287,9 @@ impl Asking<'_> {
             if let Some(reason) = answer.reason {
                 *self.counts.degraded.entry(reason).or_default() += 1;
             }
+            let is_incomplete =
+                |warning: &Warning| matches!(warning.code, "vectors_incomplete" | "first_stage_failed");
+            self.counts.incomplete += usize::from(answer.warnings.iter().any(is_incomplete));
         }
         let names: Vec<&str> = matches(&ranked).map(|found| found.0).collect();
         let with_uploaded = names.iter().map(|name| [*name, self.uploaded_name(name)]);

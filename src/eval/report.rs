@@ -464,6 +464,7 @@ mod tests {
             setting: setting.to_owned(),
             resident: Resident { tools: 3, all: 1_000, array: 80, listing: 20, tier: 1 },
             notes: vec!["1 queries were cut to 9 characters".to_owned()],
+            degraded: 0,
             rows: vec![
                 row("q1", "task", "en", &[first_place], 1),
                 row("q2", "task", "de", &[first_place], 1),

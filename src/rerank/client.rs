@@ -2,7 +2,7 @@
 //!
 //! Owns the order of the steps: check, route, probe where needed, batches, one more try with a learned limit, merge.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -19,7 +19,7 @@ use super::parse::{self, Dropped, ReadAnswer};
 use super::probe::probe;
 use super::providers::{self, Limits};
 use super::refusal;
-use super::request::{Detected, Ranking, RerankRequest, Vectors};
+use super::request::{Detected, Failed, Ranking, RerankRequest, Vectors};
 use super::route::{Route, route};
 use super::vectors;
 use super::wire::{Budget, Call, Wire, max_answer};
@@ -55,7 +55,12 @@ impl HttpReranker {
         Ok(route(&request.endpoint, request.dialect, request.model.as_deref()))
     }
 
-    async fn rank(&self, request: &RerankRequest, budget: Budget) -> Result<Ranking, RerankFault> {
+    async fn rank(
+        &self,
+        request: &RerankRequest,
+        budget: Budget,
+        told: &TellsLimit,
+    ) -> Result<Ranking, RerankFault> {
         let (positions, documents) = texts(request);
         let route = self.route(request)?;
         if documents.is_empty() {
@@ -68,7 +73,8 @@ impl HttpReranker {
         }
         let (way, is_new) = self.way(request, &route, budget).await?;
         let batches = Batches::new(&self.wire, request, &route, &way, &documents, budget)?;
-        let (answers, learned_limit) = batches.send_all(parse::ranking).await?;
+        let answers = batches.send_all(parse::ranking, told).await?;
+        let learned_limit = told.limit();
         let mut answers: Vec<ReadAnswer> = answers
             .into_iter()
             .map(|(start, mut answer)| {
@@ -97,7 +103,12 @@ impl HttpReranker {
         Ok(Ranking { rows, dialect: way.dialect, notes, learned_limit, detected: is_new.then_some(way) })
     }
 
-    async fn vectors(&self, request: &RerankRequest, budget: Budget) -> Result<Vectors, RerankFault> {
+    async fn vectors(
+        &self,
+        request: &RerankRequest,
+        budget: Budget,
+        told: &TellsLimit,
+    ) -> Result<Vectors, RerankFault> {
         let (positions, documents) = texts(request);
         let route = self.route(request)?;
         let mut rows = vec![None; request.documents.len()];
@@ -106,16 +117,17 @@ impl HttpReranker {
         }
         let (way, is_new) = self.way(request, &route, budget).await?;
         let batches = Batches::new(&self.wire, request, &route, &way, &documents, budget)?;
-        let (answers, learned_limit) = batches.send_all(vectors::all).await?;
-        let read: Vec<Embedding> = answers.into_iter().flat_map(|(_, vectors)| vectors).collect();
-        let width = read.first().map(Embedding::width);
-        if read.iter().any(|vector| Some(vector.width()) != width) {
+        let answers = batches.send_all(vectors::all, told).await?;
+        let read = answers.into_iter().flat_map(|(_, vectors)| vectors);
+        for (position, vector) in positions.into_iter().zip(read) {
+            rows[position] = vector;
+        }
+        let mut widths = rows.iter().flatten().map(Embedding::width);
+        let width = widths.next();
+        if widths.any(|other| Some(other) != width) {
             return Err(RerankFault::Malformed(Flaw::Vectors));
         }
-        for (position, vector) in positions.into_iter().zip(read) {
-            rows[position] = Some(vector);
-        }
-        Ok(Vectors { rows, learned_limit, detected: is_new.then_some(way) })
+        Ok(Vectors { rows, learned_limit: told.limit(), detected: is_new.then_some(way) })
     }
 
     /// How to ask, and whether that was found out just now.
@@ -146,15 +158,17 @@ impl HttpReranker {
 
 #[async_trait]
 impl Reranker for HttpReranker {
-    async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
-        let budget = Budget::of(&request);
-        Self::within(&request, budget, self.rank(&request, budget)).await
+    async fn rerank(&self, request: RerankRequest) -> Result<Ranking, Failed> {
+        let (budget, told) = (Budget::of(&request), TellsLimit::default());
+        let ranked = Self::within(&request, budget, self.rank(&request, budget, &told)).await;
+        ranked.map_err(|fault| Failed { fault, learned_limit: told.limit() })
     }
 
-    async fn embed(&self, request: RerankRequest) -> Result<Vectors, RerankFault> {
-        let budget = Budget::of(&request);
+    async fn embed(&self, request: RerankRequest) -> Result<Vectors, Failed> {
+        let (budget, told) = (Budget::of(&request), TellsLimit::default());
         let request = RerankRequest { query: String::new(), ..request };
-        Self::within(&request, budget, self.vectors(&request, budget)).await
+        let made = Self::within(&request, budget, self.vectors(&request, budget, &told)).await;
+        made.map_err(|fault| Failed { fault, learned_limit: told.limit() })
     }
 
     async fn probe(&self, request: &RerankRequest) -> Result<Detected, RerankFault> {
@@ -200,8 +214,15 @@ fn dropped_note(answers: &[ReadAnswer]) -> Option<String> {
 /// Reads a 2xx answer to a request in a dialect with so many documents; the flag says that its content type is that of a web page.
 type Reader<T> = fn(&[u8], Dialect, usize, bool) -> Result<T, RerankFault>;
 
-/// A fault, with the limit on documents that it told.
-type Failed = (RerankFault, Option<usize>);
+/// The limit on documents that an endpoint told; kept whatever becomes of the call, also where its time runs out.
+#[derive(Debug, Default)]
+struct TellsLimit(OnceLock<usize>);
+
+impl TellsLimit {
+    fn limit(&self) -> Option<usize> {
+        self.0.get().copied()
+    }
+}
 
 /// The documents that are sent, with their places: blank ones would cost the whole request.
 fn texts(request: &RerankRequest) -> (Vec<usize>, Vec<&str>) {
@@ -244,23 +265,22 @@ impl<'a> Batches<'a> {
     }
 
     /// Sends all documents, once more in smaller requests where the endpoint tells a limit. The answers with the place of their
-    /// first document, in the order of the documents, and the limit that was told.
+    /// first document, in the order of the documents.
     ///
     /// # Errors
     /// The first fault of any request, since rows that are missing would look like bad ones.
-    async fn send_all<T>(&self, read: Reader<T>) -> Result<(Vec<(usize, T)>, Option<usize>), RerankFault> {
-        let (answers, learned) = match self.send(self.limits, read).await {
-            Err((_, Some(limit))) => {
+    async fn send_all<T>(&self, read: Reader<T>, told: &TellsLimit) -> Result<Vec<(usize, T)>, RerankFault> {
+        let answers = match self.send(self.limits, read).await {
+            Err(Failed { learned_limit: Some(limit), .. }) => {
                 tracing::debug!(limit, "the endpoint told its limit on documents");
-                (self.send(Limits { documents: limit, ..self.limits }, read).await, Some(limit))
+                let limit = *told.0.get_or_init(|| limit);
+                self.send(Limits { documents: limit, ..self.limits }, read).await
             }
-            first => (first, None),
+            first => first,
         };
-        Ok((answers.map_err(|(fault, _)| fault)?, learned))
+        answers.map_err(|failed| failed.fault)
     }
 
-    /// # Errors
-    /// With the limit on documents that the fault told, if it did.
     async fn send<T>(&self, limits: Limits, read: Reader<T>) -> Result<Vec<(usize, T)>, Failed> {
         // Where vectors are wanted, the query is a text as well.
         let query = usize::from(self.way.dialect == Dialect::Openai && !self.query.is_empty());
@@ -273,15 +293,16 @@ impl<'a> Batches<'a> {
             let call = Call {
                 url: self.way.url.clone(),
                 headers: self.headers.clone(),
-                max_answer: max_answer(self.way.dialect, &body),
+                max_answer: max_answer(self.way.dialect, &body, documents.len() + query),
                 body: body.into(),
             };
             let read =
                 |answer: &[u8], is_html: bool| read(answer, self.way.dialect, documents.len(), is_html);
             self.wire.send(&call, self.budget, read).await.map(|answer| (run.start, answer)).map_err(
                 |failure| {
-                    let limit = refusal::limit(failure.status(), &failure.text, documents.len() + query);
-                    (failure.fault, limit)
+                    let learned_limit =
+                        refusal::limit(failure.status(), &failure.text, documents.len() + query);
+                    Failed { fault: failure.fault, learned_limit }
                 },
             )
         });

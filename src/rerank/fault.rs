@@ -10,44 +10,42 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RerankFault {
     /// The deadline passed before the whole answer was read.
-    #[error("the rerank endpoint did not answer in time")]
+    #[error("the endpoint did not answer in time")]
     Timeout,
     /// No connection, or one that broke: name lookup, refused, TLS, closed in the middle.
-    #[error("the rerank endpoint could not be reached")]
+    #[error("the endpoint could not be reached")]
     Unreachable,
     /// An answer outside 2xx, or a 2xx answer that names such a status inside. Redirects are among them, because they
     /// are not followed.
-    #[error("the rerank endpoint answered with status {status}: {}", meaning(*.status))]
+    #[error("the endpoint answered with status {status}: {}", meaning(*.status))]
     Refused {
         status: u16,
         /// The pause that the server asks for, if it does.
         retry_after: Option<Duration>,
     },
     /// A 2xx answer that reports an error of the provider's own numbering.
-    #[error(
-        "the rerank endpoint answered with status 200 and an error inside: look into the provider's console"
-    )]
+    #[error("the endpoint answered with status 200 and an error inside: look into the provider's console")]
     Reported,
     /// A 2xx answer that is a web page.
-    #[error("the rerank endpoint answered with a web page: the URL leads to a login page, a proxy or a site")]
+    #[error("the endpoint answered with a web page: the URL leads to a login page, a proxy or a site")]
     WebPage,
     /// A 2xx answer without a usable ranking.
-    #[error("the rerank endpoint's answer holds no usable ranking: {0}")]
+    #[error("the endpoint's answer cannot be used: {0}")]
     Malformed(Flaw),
-    /// The answer is larger than echoed documents explain: more than four times the request, and more than 4 MiB.
-    #[error("the rerank endpoint's answer is too large")]
+    /// The answer is larger than echoed documents or vectors explain.
+    #[error("the endpoint's answer is too large")]
     TooLarge,
     /// The address policy does not let this URL, or an address that its host resolves to, be called.
-    #[error("the address policy does not allow the rerank endpoint")]
+    #[error("the address policy does not allow the endpoint")]
     Forbidden,
     /// The request cannot be put on the wire.
-    #[error("the rerank request cannot be sent: {0}")]
+    #[error("the request to the endpoint cannot be sent: {0}")]
     Unsendable(Unsendable),
     /// The endpoint failed before and is not asked for a while.
-    #[error("the rerank endpoint failed before and is not asked for a while")]
+    #[error("the endpoint failed before and is not asked for a while")]
     CircuitOpen,
     /// More calls to this endpoint are under way than it is asked at once, and the wait was too long.
-    #[error("too many calls to the rerank endpoint are under way")]
+    #[error("too many calls to the endpoint are under way")]
     Overloaded,
 }
 
@@ -170,7 +168,7 @@ fn meaning(status: u16) -> &'static str {
         402 => "the account has no credit",
         403 => "the API key may not use this model or endpoint",
         404 => "there is no such path or model",
-        405 => "the path is not one for reranking",
+        405 => "the path is not one for this",
         408 | 425 | 500..=599 => "the server is in trouble or overloaded",
         413 => "the request is too large for it",
         429 => "its rate limit is reached",

@@ -36,7 +36,7 @@ use async_trait::async_trait;
 pub use client::HttpReranker;
 pub use fault::{Flaw, RerankFault, Unsendable};
 pub use guard::{AddressPolicy, check_url};
-pub use request::{Detected, Ranked, Ranking, RerankRequest, Vectors};
+pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{EndpointStatus, Resilient};
 
@@ -46,14 +46,14 @@ pub trait Reranker: Send + Sync + fmt::Debug {
     /// Ranks the documents of one request, in as many calls as the endpoint's limits ask for.
     ///
     /// # Errors
-    /// A [`RerankFault`]; the caller falls back to keyword ranking and tells [`RerankFault::reason`].
-    async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault>;
+    /// With a [`RerankFault`]; the caller falls back to keyword ranking and tells [`RerankFault::reason`].
+    async fn rerank(&self, request: RerankRequest) -> Result<Ranking, Failed>;
 
     /// Makes the vectors of the documents of one request, whose query is left out.
     ///
     /// # Errors
-    /// A [`RerankFault`].
-    async fn embed(&self, request: RerankRequest) -> Result<Vectors, RerankFault>;
+    /// With a [`RerankFault`].
+    async fn embed(&self, request: RerankRequest) -> Result<Vectors, Failed>;
 
     /// Finds out how the endpoint of a request wants to be asked, with at most three calls of a control pair; the
     /// documents of the request are not sent. [`Reranker::rerank`] does the same where it has to.
@@ -69,12 +69,12 @@ pub struct NoReranker;
 
 #[async_trait]
 impl Reranker for NoReranker {
-    async fn rerank(&self, _request: RerankRequest) -> Result<Ranking, RerankFault> {
-        Err(RerankFault::Unreachable)
+    async fn rerank(&self, _request: RerankRequest) -> Result<Ranking, Failed> {
+        Err(RerankFault::Unreachable.into())
     }
 
-    async fn embed(&self, _request: RerankRequest) -> Result<Vectors, RerankFault> {
-        Err(RerankFault::Unreachable)
+    async fn embed(&self, _request: RerankRequest) -> Result<Vectors, Failed> {
+        Err(RerankFault::Unreachable.into())
     }
 
     async fn probe(&self, _request: &RerankRequest) -> Result<Detected, RerankFault> {

@@ -129,7 +129,7 @@ fn control_call(
 ) -> Result<Call, RerankFault> {
     let shape = Shape::new(request, route, dialect, attempt.sends_top);
     let body = body(&shape, QUERY, &PAIR, PAIR.len());
-    let max_answer = max_answer(dialect, &body);
+    let max_answer = max_answer(dialect, &body, PAIR.len() + 1);
     Ok(Call { url: url.clone(), headers: headers(request, dialect)?, body: body.into(), max_answer })
 }
 

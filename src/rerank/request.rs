@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::fault::RerankFault;
 use crate::core::embedding::Embedding;
 use crate::core::policy::{Dialect, DialectChoice};
 
@@ -141,12 +142,27 @@ impl fmt::Debug for RerankRequest {
 /// The vectors of [`RerankRequest::documents`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vectors {
-    /// One for each document, in their order, all of one length; none for a blank one.
+    /// One for each document, in their order, all of one length; none for a blank one, and where the endpoint gave none
+    /// that can be used.
     pub rows: Vec<Option<Embedding>>,
     /// As [`Ranking::learned_limit`].
     pub learned_limit: Option<usize>,
     /// As [`Ranking::detected`].
     pub detected: Option<Detected>,
+}
+
+/// A call that gave nothing, with what it taught all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failed {
+    pub fault: RerankFault,
+    /// As [`Ranking::learned_limit`].
+    pub learned_limit: Option<usize>,
+}
+
+impl From<RerankFault> for Failed {
+    fn from(fault: RerankFault) -> Self {
+        Self { fault, learned_limit: None }
+    }
 }
 
 /// How an endpoint wants to be asked.

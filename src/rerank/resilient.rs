@@ -14,7 +14,9 @@ use super::resilience::{
     Admission, AnswerKey, Answers, BreakerKey, Breakers, Change, Crowded, Flights, GateLimits, Gates, Missed,
     State, Status, Ticket, Verdict,
 };
-use super::{Detected, Flaw, Ranked, Ranking, RerankFault, RerankRequest, Reranker, Vectors};
+use super::{
+    Detected, Failed, Flaw, Ranked, Ranking, RerankFault, RerankRequest, Reranker, Vectors, vectors,
+};
 use crate::core::digest::Digest;
 use crate::core::embedding::Embedding;
 
@@ -22,6 +24,8 @@ use crate::core::embedding::Embedding;
 const MAX_BREAKERS: usize = 4_096;
 /// Calls to one endpoint at once, and searches that may wait for their turn.
 const GATE: GateLimits = GateLimits { calls: 32, waiting: 256, endpoints: 1_024 };
+/// The same for texts that nobody may be waiting for, which have places of their own, so that they take none from a search.
+const BULK_GATE: GateLimits = GateLimits { calls: 8, waiting: 256, endpoints: 1_024 };
 /// Different calls under way.
 const MAX_FLIGHTS: usize = 1_024;
 /// Answers that are kept: bytes in all, and how long each.
@@ -53,7 +57,10 @@ pub struct EndpointStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ranking,
-    Vectors,
+    /// The vector of a query.
+    Query,
+    /// Vectors of many texts: never sent twice at once, and not cached, because who asks stores them.
+    Texts,
 }
 
 /// What is wanted of an endpoint.
@@ -62,8 +69,6 @@ struct Wish {
     kind: Kind,
     /// When its time is over.
     ends: Instant,
-    /// Whether the answer goes into the cache.
-    keep: bool,
 }
 
 /// What an endpoint said.
@@ -105,6 +110,7 @@ struct Inner {
     reranker: Arc<dyn Reranker>,
     breakers: Breakers<RerankFault>,
     gates: Gates<Digest>,
+    bulk_gates: Gates<Digest>,
     flights: Flights<AnswerKey, Told>,
     answers: Answers<Reply>,
     learned: Cache<Digest, Learned>,
@@ -119,7 +125,7 @@ struct Inner {
 struct Keys {
     breaker: BreakerKey,
     answer: AnswerKey,
-    /// Endpoint, dialect and model: what something is learned about.
+    /// Endpoint, dialect, model and credential: what something is learned about.
     target: Digest,
     endpoint: Digest,
 }
@@ -131,6 +137,7 @@ impl Resilient {
             reranker,
             breakers: Breakers::new(MAX_BREAKERS),
             gates: Gates::new(GATE),
+            bulk_gates: Gates::new(BULK_GATE),
             flights: Flights::new(MAX_FLIGHTS),
             answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, Reply::size),
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
@@ -158,34 +165,59 @@ impl Resilient {
         request: RerankRequest,
         ends: Instant,
     ) -> Result<Arc<Ranking>, RerankFault> {
-        match self.ask(tenant, request, Wish { kind: Kind::Ranking, ends, keep: true }).await? {
+        match self.ask(tenant, request, Wish { kind: Kind::Ranking, ends }).await? {
             Reply::Ranking(ranking) => Ok(ranking),
             Reply::Vectors(_) => Err(RerankFault::Malformed(Flaw::NoRows)),
         }
     }
 
-    /// The vectors of the documents of a request. `keep`: for the same tenant, from and into the cache; who stores vectors by
-    /// itself leaves its room to others.
+    /// The vector of a query, the only document of a request; from the cache where the same was asked before by the same tenant.
     ///
     /// # Errors
     /// As [`Resilient::rerank`].
-    pub async fn embed(
+    pub async fn embed_query(
         &self,
         tenant: Digest,
         request: RerankRequest,
         ends: Instant,
-        keep: bool,
+    ) -> Result<Embedding, RerankFault> {
+        match self.ask(tenant, request, Wish { kind: Kind::Query, ends }).await? {
+            Reply::Vectors(vectors) => vectors.rows.first().cloned().flatten(),
+            Reply::Ranking(_) => None,
+        }
+        .ok_or(RerankFault::Malformed(Flaw::Vectors))
+    }
+
+    /// The vectors of the documents of a request.
+    ///
+    /// # Errors
+    /// As [`Resilient::rerank`].
+    pub async fn embed_texts(
+        &self,
+        tenant: Digest,
+        request: RerankRequest,
+        ends: Instant,
     ) -> Result<Arc<Vectors>, RerankFault> {
-        match self.ask(tenant, request, Wish { kind: Kind::Vectors, ends, keep }).await? {
+        match self.ask(tenant, request, Wish { kind: Kind::Texts, ends }).await? {
             Reply::Vectors(vectors) => Ok(vectors),
             Reply::Ranking(_) => Err(RerankFault::Malformed(Flaw::Vectors)),
         }
+    }
+
+    /// How many texts go to the endpoint of these settings in one request, as far as is known.
+    pub async fn texts_in_request(&self, request: &RerankRequest) -> usize {
+        let learned = self.0.learned.get(&target(request)).await.and_then(|learned| learned.limit);
+        vectors::texts(&request.endpoint).min(learned.unwrap_or(usize::MAX)).max(1)
     }
 
     async fn ask(&self, tenant: Digest, mut request: RerankRequest, wish: Wish) -> Told {
         let keys = self.keys(tenant, &request, wish.kind);
         let learned = self.0.learned.get(&keys.target).await.unwrap_or_default();
         (request.detected, request.known_limit) = (learned.detected, learned.limit);
+        if wish.kind == Kind::Texts {
+            // What nobody waits for is not paid twice to be a little sooner.
+            request.hedge_after = None;
+        }
         let inner = &self.0;
         let ticket = match inner.breakers.admit(keys.breaker, Instant::now()) {
             Admission::Refuse => return Err(RerankFault::CircuitOpen),
@@ -247,7 +279,7 @@ impl Resilient {
     fn keys(&self, tenant: Digest, request: &RerankRequest, kind: Kind) -> Keys {
         let endpoint = request.endpoint.as_str();
         // An answer of one kind never stands for the other.
-        let mut body = vec![u8::from(kind == Kind::Vectors)];
+        let mut body = vec![u8::from(kind != Kind::Ranking)];
         request.feed(|piece| body.extend_from_slice(piece));
         Keys {
             breaker: breaker_key(request),
@@ -262,10 +294,11 @@ fn breaker_key(request: &RerankRequest) -> BreakerKey {
     BreakerKey::new(request.endpoint.as_str(), credential(request), request.model.as_deref())
 }
 
-/// Endpoint, dialect and model.
+/// Endpoint, dialect, model and credential: what one tenant learns must not hold for another.
 fn target(request: &RerankRequest) -> Digest {
     let model = request.model.as_deref().unwrap_or_default();
-    Digest::of(format!("{}\n{}\n{model}", request.endpoint, request.dialect.name()).as_bytes())
+    let parts = [request.endpoint.as_str(), request.dialect.name(), model].map(str::as_bytes);
+    Digest::of_parts(&[parts[0], parts[1], parts[2], &credential(request).0])
 }
 
 /// Digest of the key and of all settings with which another scope may fail where this one does not.
@@ -295,7 +328,8 @@ impl Inner {
         let host = request.endpoint.host_str().unwrap_or_default().to_owned();
         let ends = tokio::time::Instant::from(wish.ends);
         let asked_for = ends.saturating_duration_since(tokio::time::Instant::now());
-        let outcome = match self.gates.enter(keys.endpoint, ends).await {
+        let gates = if wish.kind == Kind::Texts { &self.bulk_gates } else { &self.gates };
+        let outcome = match gates.enter(keys.endpoint, ends).await {
             Ok(_slot) => {
                 let left = ends.saturating_duration_since(tokio::time::Instant::now());
                 let asked = RerankRequest { deadline: left, ..request };
@@ -303,25 +337,24 @@ impl Inner {
                     Kind::Ranking => {
                         self.reranker.rerank(asked).await.map(|told| Reply::Ranking(told.into()))
                     }
-                    Kind::Vectors => self.reranker.embed(asked).await.map(|told| Reply::Vectors(told.into())),
+                    Kind::Query | Kind::Texts => {
+                        self.reranker.embed(asked).await.map(|told| Reply::Vectors(told.into()))
+                    }
                 }
             }
-            Err(Crowded::Full | Crowded::Late) => Err(RerankFault::Overloaded),
+            Err(Crowded::Full | Crowded::Late) => Err(RerankFault::Overloaded.into()),
         };
-        match &outcome {
-            Ok(answer) => {
-                self.learn(keys.target, answer).await;
-                if wish.keep {
-                    self.answers.insert(keys.answer, answer.clone()).await;
-                }
-            }
-            Err(fault) if fault.doubts_detection() => self.learned.invalidate(&keys.target).await,
-            Err(_) => {}
+        self.learn(keys.target, &outcome).await;
+        let outcome = outcome.map_err(|failed| failed.fault);
+        if let Ok(answer) = &outcome
+            && wish.kind != Kind::Texts
+        {
+            self.answers.insert(keys.answer, answer.clone()).await;
         }
         let change = self.breakers.report(
             keys.breaker,
             ticket,
-            verdict(&outcome, asked_for),
+            verdict(&outcome, asked_for, wish.kind),
             Instant::now(),
             rand::random(),
         );
@@ -329,12 +362,22 @@ impl Inner {
         outcome
     }
 
-    async fn learn(&self, target: Digest, answer: &Reply) {
-        let (detected, limit) = answer.learned();
-        if detected.is_none() && limit.is_none() {
+    async fn learn(&self, target: Digest, outcome: &Result<Reply, Failed>) {
+        let (detected, limit, doubts) = match outcome {
+            Ok(answer) => {
+                let (detected, limit) = answer.learned();
+                (detected, limit, false)
+            }
+            Err(failed) => (None, failed.learned_limit, failed.fault.doubts_detection()),
+        };
+        if detected.is_none() && limit.is_none() && !doubts {
             return;
         }
         let mut learned = self.learned.get(&target).await.unwrap_or_default();
+        if doubts {
+            // A limit holds whatever else is wrong.
+            learned.detected = None;
+        }
         learned.detected = detected.cloned().or(learned.detected);
         learned.limit = limit.or(learned.limit);
         self.learned.insert(target, learned).await;
@@ -357,9 +400,9 @@ impl Inner {
                 to,
                 reason,
                 seconds,
-                "the rerank endpoint is not asked for a while"
+                "the matcher's endpoint is not asked for a while"
             ),
-            _ => tracing::info!(host, from, to, "the rerank endpoint is asked again"),
+            _ => tracing::info!(host, from, to, "the matcher's endpoint is asked again"),
         }
         match (change.from, change.to) {
             (State::Closed, _) => drop(self.failing.fetch_add(1, Ordering::Relaxed)),
@@ -371,7 +414,7 @@ impl Inner {
 }
 
 /// `deadline` is what the call had: a pause that fits in it was waited for.
-fn verdict(outcome: &Told, deadline: Duration) -> Verdict<RerankFault> {
+fn verdict(outcome: &Told, deadline: Duration, kind: Kind) -> Verdict<RerankFault> {
     match outcome {
         Ok(_) => Verdict::Success,
         // Nothing was asked.
@@ -379,6 +422,7 @@ fn verdict(outcome: &Told, deadline: Duration) -> Verdict<RerankFault> {
         Err(fault) if fault.is_configuration() => Verdict::Configuration { fault: *fault },
         // It lives, and does not like this one request.
         Err(RerankFault::Refused { status: 400 | 413 | 422, .. }) => Verdict::Success,
+        Err(RerankFault::Malformed(_) | RerankFault::TooLarge) if kind == Kind::Texts => Verdict::Success,
         Err(fault) => {
             let retry_after = fault.retry_after().filter(|pause| *pause >= deadline);
             Verdict::Failure { fault: *fault, retry_after }
@@ -401,13 +445,15 @@ mod tests {
 
     #[async_trait]
     impl Reranker for Tired {
-        async fn rerank(&self, request: RerankRequest) -> Result<Ranking, RerankFault> {
+        async fn rerank(&self, request: RerankRequest) -> Result<Ranking, Failed> {
             self.0.lock().unwrap().push(request.hedge_after);
-            Err(RerankFault::Refused { status: 503, retry_after: Some(Duration::from_secs(1)) })
+            Err(RerankFault::Refused { status: 503, retry_after: Some(Duration::from_secs(1)) }.into())
         }
 
-        async fn embed(&self, _: RerankRequest) -> Result<Vectors, RerankFault> {
-            Err(RerankFault::Unreachable)
+        async fn embed(&self, request: RerankRequest) -> Result<Vectors, Failed> {
+            self.0.lock().unwrap().push(request.hedge_after);
+            let learned_limit = request.known_limit.or(Some(4));
+            Err(Failed { fault: RerankFault::refused(422), learned_limit })
         }
 
         async fn probe(&self, _: &RerankRequest) -> Result<Detected, RerankFault> {
@@ -439,13 +485,45 @@ mod tests {
         assert_eq!(*tired.0.lock().unwrap(), [Some(Duration::from_millis(10)), None]);
     }
 
+    #[tokio::test]
+    async fn a_limit_is_kept_from_a_call_that_failed_and_texts_are_never_sent_twice() {
+        let tired = Arc::new(Tired::default());
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), |_, _, _| {});
+        let endpoint = Url::parse("https://rerank.example/v1").unwrap();
+        let request = |key: &str| RerankRequest {
+            api_key: Some(key.to_owned().into()),
+            hedge_after: Some(Duration::from_millis(10)),
+            ..RerankRequest::new(
+                endpoint.clone(),
+                String::new(),
+                vec!["d".to_owned()],
+                Duration::from_secs(5),
+            )
+        };
+        let ends = Instant::now() + Duration::from_secs(5);
+        assert_eq!(resilient.texts_in_request(&request("a")).await, 32);
+        for _ in 0..2 {
+            let made = resilient.embed_texts(Digest::of(b"tenant"), request("a"), ends).await;
+            assert_eq!(made.unwrap_err(), RerankFault::refused(422));
+            assert_eq!(resilient.texts_in_request(&request("a")).await, 4);
+        }
+        assert_eq!(resilient.texts_in_request(&request("b")).await, 32, "another's key, another's limit");
+        assert!(resilient.embed_query(Digest::of(b"tenant"), request("a"), ends).await.is_err());
+        assert_eq!(*tired.0.lock().unwrap(), [None, None, Some(Duration::from_millis(10))]);
+    }
+
     #[test]
     fn a_request_that_is_refused_by_itself_opens_nothing() {
         let second = Duration::from_secs(1);
-        let refused = |status| verdict(&Err(RerankFault::Refused { status, retry_after: None }), second);
+        let refused =
+            |status| verdict(&Err(RerankFault::Refused { status, retry_after: None }), second, Kind::Query);
         assert!(matches!(refused(422), Verdict::Success));
         assert!(matches!(refused(503), Verdict::Failure { .. }));
         assert!(matches!(refused(401), Verdict::Configuration { .. }));
-        assert!(matches!(verdict(&Err(RerankFault::Overloaded), second), Verdict::NoCall));
+        assert!(matches!(verdict(&Err(RerankFault::Overloaded), second, Kind::Query), Verdict::NoCall));
+        // Of many texts one may be what makes the answer odd; of a query it is the endpoint.
+        let odd = |kind| verdict(&Err(RerankFault::TooLarge), second, kind);
+        assert!(matches!(odd(Kind::Texts), Verdict::Success));
+        assert!(matches!(odd(Kind::Query), Verdict::Failure { .. }));
     }
 }

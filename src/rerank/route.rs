@@ -14,7 +14,8 @@ use crate::core::policy::{Dialect, DialectChoice};
 const ROUTES: [&str; 7] = ["reranks", "rerankers", "reranking", "ranking", "score", "invoke", "invocations"];
 /// Last segments of bases without a version in the end: Novita, ZeroEntropy.
 const BASES: [&str; 2] = ["openai", "models"];
-const SIBLINGS: [&str; 3] = ["/chat/completions", "/completions", "/embeddings"];
+/// Ends of other routes of the same servers, which people copy from their chat or embedding settings.
+pub(super) const SIBLINGS: [&str; 3] = ["/chat/completions", "/completions", "/embeddings"];
 const DASHSCOPE_NATIVE: &str = "/api/v1/services/rerank/text-rerank/text-rerank";
 const DASHSCOPE_FLAT: &str = "/compatible-api/v1/reranks";
 
@@ -80,18 +81,19 @@ fn with_path(endpoint: &Url, path: &str) -> Url {
     url
 }
 
-fn last_segment(path: &str) -> String {
+pub(super) fn last_segment(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
 /// Whether a path names a rerank route by itself.
 pub(super) fn is_route(path: &str) -> bool {
     let last = last_segment(path);
-    last.ends_with("rerank")
-        || ROUTES.contains(&last.as_str())
-        || last.contains(":rank")
-        || path.contains("/_inference/")
-        || path.contains("/ai/run/")
+    is_leaf(&last) || last.contains(":rank") || path.contains("/_inference/") || path.contains("/ai/run/")
+}
+
+/// Whether a last segment, in small letters, is one that reranks.
+pub(super) fn is_leaf(last: &str) -> bool {
+    last.ends_with("rerank") || ROUTES.contains(&last)
 }
 
 /// The base of another route of the same API, which people copy from their chat or embedding settings.
@@ -103,15 +105,16 @@ fn without_sibling(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-fn has_version(path: &str) -> bool {
+pub(super) fn has_version(path: &str) -> bool {
     path.split('/').any(is_version)
 }
 
-/// `v1`, `v2`, and what other providers count up to (`/api/paas/v4`).
+/// `v1`, `v2`, what other providers count up to (`/api/paas/v4`), and Google's `v1beta`.
 fn is_version(segment: &str) -> bool {
-    segment
-        .strip_prefix('v')
-        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    segment.strip_prefix('v').is_some_and(|number| {
+        number.starts_with(|first: char| first.is_ascii_digit())
+            && number.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// A provider whose base is known: a part of the base, or nothing, is completed to it.

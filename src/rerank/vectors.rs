@@ -3,36 +3,45 @@
 //! Owns the shape of OpenAI's embeddings API and what others make of it. The bytes are hostile: a vector is read number by
 //! number and kept in its small form, and never more vectors than texts were sent.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use url::Url;
 
 use super::fault::{Flaw, RerankFault};
 use super::parse::{self, Dropped, ReadAnswer, Row};
+use super::route::{self, SIBLINGS};
 use crate::core::embedding::{Embedding, MAX_WIDTH};
 use crate::core::policy::Dialect;
 
-/// Texts in a request, by host. OpenAI takes 2,048, of which a quarter keeps answers small; Cohere 96, Gemini 100, Voyage 1,000,
+/// Texts in a request, by host. OpenAI takes 2,048, of which an eighth keeps answers small; Cohere 96, Gemini 100, Voyage 1,000,
 /// Mistral is bounded by tokens, DashScope's text-embedding-v3 and -v4 take 10.
 const HOSTS: [(&str, usize); 8] = [
-    ("openai.com", 512),
-    ("openai.azure.com", 512),
+    ("openai.com", 256),
+    ("openai.azure.com", 256),
     ("services.ai.azure.com", 96),
     ("cohere.com", 96),
     ("googleapis.com", 100),
-    ("voyageai.com", 512),
+    ("voyageai.com", 256),
     ("mistral.ai", 64),
     ("aliyuncs.com", 10),
 ];
 /// Of other servers; the default of Text Embeddings Inference.
 const UNKNOWN_TEXTS: usize = 32;
-/// Last path segments that are a route already: OpenAI's, and Ollama's own.
-const ROUTES: [&str; 3] = ["embeddings", "embedding", "embed"];
-/// What people copy from other settings of the same server.
-const SIBLINGS: [&str; 6] =
-    ["/chat/completions", "/completions", "/models", "/reranking", "/reranks", "/rerank"];
+/// Last path segments that are a route already: OpenAI's, and what takes its body at SageMaker (vLLM).
+const ROUTES: [&str; 3] = ["embeddings", "embedding", "invocations"];
+/// Ollama's own route, which takes the same body, and its older one, which does not.
+const OLLAMA: [&str; 2] = ["/api/embed", "/api/embeddings"];
+/// TEI's own route, whose body is another; it has OpenAI's as well.
+const TEI: &str = "embed";
+/// The list of models, which people copy as a base.
+const MODELS: &str = "models";
+/// What is below DashScope's native base; its vectors are at another.
+const DASHSCOPE_NATIVE: &str = "/api/v1/services/";
 /// Bases without a version in their end: Gemini's and Novita's, Azure's deployments.
 const BASES: [&str; 2] = ["/openai", "/deployments/"];
 
@@ -47,17 +56,25 @@ pub(super) fn texts(url: &Url) -> usize {
 /// The path to call for the one that was typed: a route is kept, a base is completed, the route of a sibling is replaced.
 pub(super) fn path(typed: &str) -> String {
     let typed = typed.trim_end_matches('/');
-    let last = typed.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    if let Some(base) = OLLAMA.iter().find_map(|own| typed.strip_suffix(own)) {
+        return format!("{base}{}", OLLAMA[0]);
+    }
+    let last = route::last_segment(typed);
     if ROUTES.contains(&last.as_str()) {
         return typed.to_owned();
     }
-    // DashScope has its flat reranker and its vectors at two bases.
-    let base = SIBLINGS.iter().find_map(|sibling| typed.strip_suffix(sibling)).unwrap_or(typed);
-    let base = base.replace("/compatible-api", "/compatible-mode");
-    let is_version = |part: &str| {
-        part.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+    if let Some(at) = typed.find(DASHSCOPE_NATIVE) {
+        return format!("{}/compatible-mode/v1/embeddings", &typed[..at]);
+    }
+    let is_sibling = route::is_leaf(&last) || [TEI, MODELS].contains(&last.as_str());
+    let base = match SIBLINGS.iter().find_map(|sibling| typed.strip_suffix(sibling)) {
+        Some(base) => base,
+        None if is_sibling => typed[..typed.len() - last.len()].trim_end_matches('/'),
+        None => typed,
     };
-    let is_base = base.split('/').any(is_version)
+    // DashScope has its flat reranker and its vectors at two bases.
+    let base = base.replace("/compatible-api", "/compatible-mode");
+    let is_base = route::has_version(&base)
         || BASES.iter().any(|known| base.ends_with(known) || (known.ends_with('/') && base.contains(known)));
     if is_base { format!("{base}/embeddings") } else { format!("{base}/v1/embeddings") }
 }
@@ -88,7 +105,68 @@ struct Entry<'a> {
     embedding: Option<&'a RawValue>,
 }
 
-/// The vectors in a 2xx answer to so many documents without a query.
+/// What a list of so many texts' vectors may hold at most, so that a hostile one is given up where it becomes too long.
+struct Entries(usize);
+
+impl<'de> DeserializeSeed<'de> for Entries {
+    type Value = Vec<&'de RawValue>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} vectors", self.0)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = list.next_element()? {
+            if entries.len() == self.0 {
+                return Err(de::Error::invalid_length(entries.len() + 1, &self));
+            }
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// A vector of at most [`MAX_WIDTH`] numbers; null stands for what is none.
+struct Numbers(Vec<f32>);
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(NumbersVisitor)
+    }
+}
+
+struct NumbersVisitor;
+
+impl<'de> Visitor<'de> for NumbersVisitor {
+    type Value = Numbers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {MAX_WIDTH} numbers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
+        let mut numbers = Vec::new();
+        // A list inside the list fails here: pooled by nobody, one vector a token.
+        while let Some(number) = list.next_element::<Option<f64>>()? {
+            if numbers.len() == MAX_WIDTH {
+                return Err(de::Error::invalid_length(MAX_WIDTH + 1, &self));
+            }
+            numbers.push(number.map_or(f32::NAN, |number| number as f32));
+        }
+        Ok(Numbers(numbers))
+    }
+}
+
+/// The vectors in a 2xx answer to so many documents without a query; none for a text that has no usable one.
 ///
 /// # Errors
 /// As [`read`].
@@ -97,15 +175,16 @@ pub(super) fn all(
     _dialect: Dialect,
     documents: usize,
     is_html: bool,
-) -> Result<Vec<Embedding>, RerankFault> {
+) -> Result<Vec<Option<Embedding>>, RerankFault> {
     read(answer, documents, is_html)
 }
 
-/// The vectors in a 2xx answer to so many texts, in their order and of one width.
+/// The vectors in a 2xx answer to so many texts, in their order and of one width; none for a text whose vector cannot be used
+/// (null, zeros), at least one in all.
 ///
 /// # Errors
 /// `WebPage`, `Malformed`, `Reported`, or `Refused` with the status that stands inside.
-fn read(answer: &[u8], texts: usize, is_html: bool) -> Result<Vec<Embedding>, RerankFault> {
+fn read(answer: &[u8], texts: usize, is_html: bool) -> Result<Vec<Option<Embedding>>, RerankFault> {
     let text = parse::text_of(answer, is_html)?;
     let not_json = if is_html { RerankFault::WebPage } else { RerankFault::Malformed(Flaw::NotJson) };
     let list = if text.starts_with('[') {
@@ -119,26 +198,34 @@ fn read(answer: &[u8], texts: usize, is_html: bool) -> Result<Vec<Embedding>, Re
         return Err(fault);
     }
     let list = list.ok_or(RerankFault::Malformed(Flaw::NoRows))?;
-    let entries: Vec<&RawValue> = serde_json::from_str(list).map_err(|_| not_json)?;
     let flawed = || RerankFault::Malformed(Flaw::Vectors);
+    let mut reader = serde_json::Deserializer::from_str(list);
+    let entries = Entries(texts).deserialize(&mut reader);
+    let entries = entries.map_err(|error| if error.is_data() { flawed() } else { not_json })?;
+    reader.end().map_err(|_| not_json)?;
     if entries.len() != texts {
         return Err(flawed());
     }
-    let mut vectors: Vec<Option<Embedding>> = vec![None; texts];
+    let mut vectors: Vec<Option<Option<Embedding>>> = vec![None; texts];
     for (at, entry) in entries.into_iter().enumerate() {
         let (index, vector) = match entry.get().as_bytes().first() {
             Some(b'{') => {
                 let entry: Entry<'_> = serde_json::from_str(entry.get()).map_err(|_| flawed())?;
-                (entry.index.unwrap_or(at), entry.embedding.ok_or_else(flawed)?)
+                (entry.index.unwrap_or(at), entry.embedding)
             }
-            _ => (at, entry),
+            Some(b'n') => (at, None),
+            _ => (at, Some(entry)),
         };
         let place = vectors.get_mut(index).filter(|place| place.is_none()).ok_or_else(flawed)?;
-        *place = Some(vector_of(vector.get()).ok_or_else(flawed)?);
+        *place = Some(match vector {
+            Some(vector) => Embedding::of(&numbers_of(vector.get()).ok_or_else(flawed)?),
+            None => None,
+        });
     }
-    let vectors: Vec<Embedding> = vectors.into_iter().flatten().collect();
-    let width = vectors.first().map(Embedding::width);
-    if vectors.iter().any(|vector| Some(vector.width()) != width) {
+    let vectors: Vec<Option<Embedding>> = vectors.into_iter().map(Option::flatten).collect();
+    let mut widths = vectors.iter().flatten().map(Embedding::width);
+    let width = widths.next().ok_or_else(flawed)?;
+    if widths.any(|other| other != width) {
         return Err(flawed());
     }
     Ok(vectors)
@@ -153,17 +240,16 @@ fn list_of(text: &str) -> Option<&str> {
 }
 
 /// Numbers, or their bytes in base64, which OpenAI's own clients ask for and some servers send unasked.
-fn vector_of(text: &str) -> Option<Embedding> {
-    // A list inside a list: pooled by nobody, one vector a token.
-    let numbers: Vec<f32> = if text.starts_with('"') {
-        let bytes = BASE64_STANDARD.decode(text.trim_matches('"')).ok()?;
-        let (fours, rest) = bytes.as_chunks::<4>();
-        let is_whole = rest.is_empty() && fours.len() <= MAX_WIDTH;
-        is_whole.then(|| fours.iter().map(|four| f32::from_le_bytes(*four)).collect())?
-    } else {
-        serde_json::from_str(text).ok()?
-    };
-    Embedding::of(&numbers)
+fn numbers_of(text: &str) -> Option<Vec<f32>> {
+    if !text.starts_with('"') {
+        return serde_json::from_str::<Numbers>(text).ok().map(|numbers| numbers.0);
+    }
+    // Four characters for three bytes.
+    let text = Some(text.trim_matches('"')).filter(|text| text.len() <= 4 * MAX_WIDTH * 4 / 3 + 4)?;
+    let bytes = BASE64_STANDARD.decode(text).ok()?;
+    let (fours, rest) = bytes.as_chunks::<4>();
+    let is_whole = rest.is_empty() && fours.len() <= MAX_WIDTH;
+    is_whole.then(|| fours.iter().map(|four| f32::from_le_bytes(*four)).collect())
 }
 
 /// The ranking in an answer to a query and so many documents behind it.
@@ -175,10 +261,13 @@ pub(super) fn rank(answer: &[u8], documents: usize, is_html: bool) -> Result<Rea
     let Some((query, documents)) = vectors.split_first() else {
         return Err(RerankFault::Malformed(Flaw::Vectors));
     };
-    let cosines = documents.iter().filter_map(|document| query.cosine(document));
-    let mut rows: Vec<Row> = cosines.enumerate().map(|(index, raw)| Row { index, raw }).collect();
+    let query = query.as_ref().ok_or(RerankFault::Malformed(Flaw::Vectors))?;
+    let cosine = |document: &Option<Embedding>| query.cosine(document.as_ref()?);
+    let cosines = documents.iter().map(cosine).enumerate();
+    let mut rows: Vec<Row> = cosines.filter_map(|(index, raw)| Some(Row { index, raw: raw? })).collect();
     rows.sort_by(|a, b| b.raw.total_cmp(&a.raw));
-    Ok(ReadAnswer { rows, dropped: Dropped::default() })
+    let unscored = documents.len() - rows.len();
+    Ok(ReadAnswer { rows, dropped: Dropped { unscored, ..Dropped::default() } })
 }
 
 #[cfg(test)]
@@ -202,6 +291,15 @@ mod tests {
             ("/openai/deployments/small", "/openai/deployments/small/embeddings"),
             ("/compatible-api/v1/reranks", "/compatible-mode/v1/embeddings"),
             ("/proxy", "/proxy/v1/embeddings"),
+            ("/api/v1/services/rerank/text-rerank/text-rerank", "/compatible-mode/v1/embeddings"),
+            ("/v1/ranking", "/v1/embeddings"),
+            ("/v2/rerankers", "/v2/embeddings"),
+            ("/v1/models", "/v1/embeddings"),
+            ("/embed", "/v1/embeddings"),
+            ("/tei/embed", "/tei/v1/embeddings"),
+            ("/api/embeddings", "/api/embed"),
+            ("/ollama/api/embeddings/", "/ollama/api/embed"),
+            ("/invocations", "/invocations"),
         ] {
             assert_eq!(path(typed), called, "{typed}");
             assert_eq!(path(called), called);
@@ -211,7 +309,7 @@ mod tests {
     #[test]
     fn hosts_have_their_limits() {
         let of = |url: &str| texts(&Url::parse(url).unwrap());
-        assert_eq!(of("https://api.openai.com/v1"), 512);
+        assert_eq!(of("https://api.openai.com/v1"), 256);
         assert_eq!(of("https://dashscope.aliyuncs.com/compatible-mode/v1"), 10);
         assert_eq!(of("http://127.0.0.1:8080"), 32);
         assert_eq!(of("https://notopenai.com"), 32);
@@ -230,6 +328,7 @@ mod tests {
             r#"{"embeddings":{"float":[[1,0],[0.5,0.5]]}}"#,
             r#" [[1,0],[0.5,0.5]] "#,
         ] {
+            let vectors = vectors.each_ref().map(|vector| Some(vector.clone()));
             assert_eq!(read(answer.as_bytes(), 2, false).unwrap(), vectors, "{answer}");
         }
     }
@@ -242,10 +341,12 @@ mod tests {
             r#"{"data":[{"index":1,"embedding":[1,0]},{"index":1,"embedding":[0,1]}]}"#,
             r#"{"data":[{"index":1,"embedding":[1,0]},{"index":2,"embedding":[0,1]}]}"#,
             r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[1]}]}"#,
-            r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,0]}]}"#,
-            r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[1,null]}]}"#,
+            r#"{"data":[{"index":0,"embedding":[0,0]},{"index":1,"embedding":null}]}"#,
+            r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":[0,1]},{"index":1,"embedding":[0,1]}]}"#,
+            &format!("[[1,0],[{}1]]", "0,".repeat(MAX_WIDTH)),
+            &format!("[[1,0],\"{}\"]", "A".repeat(8 * MAX_WIDTH)),
+            &format!("[{}0]", "0,".repeat(100_000)),
             r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1,"embedding":"!"}]}"#,
-            r#"{"data":[{"index":0,"embedding":[1,0]},{"index":1}]}"#,
             r#"{"data":[{"index":0,"embedding":[[1,0],[0,1]]},{"index":1,"embedding":[[1,0]]}]}"#,
             r#"{"data":[1,2]}"#,
         ] {
@@ -256,6 +357,17 @@ mod tests {
         assert_eq!(fault("ok"), RerankFault::Malformed(Flaw::NotJson));
         assert_eq!(fault(r#"{"error":{"code":"invalid_api_key"}}"#).reason(), "unauthorized");
         assert_eq!(fault(r#"{"error":"loading"}"#), RerankFault::Reported);
+    }
+
+    #[test]
+    fn a_text_without_a_usable_vector_takes_none_from_the_others() {
+        for bad in ["[0,0]", "[1,null]", "null", "[]", "[1e99,1]"] {
+            let answer = format!(r#"{{"data":[{{"embedding":[1,0]}},{{"embedding":{bad}}}]}}"#);
+            let read = read(answer.as_bytes(), 2, false).unwrap();
+            assert_eq!(read, [Embedding::of(&[1.0, 0.0]), None], "{bad}");
+        }
+        let ranked = rank(b"[[1,0],null,[1,1]]", 2, false).unwrap();
+        assert_eq!((ranked.rows.len(), ranked.rows[0].index, ranked.dropped.unscored), (1, 1, 1));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver};
 use super::refusal::{self, MAX_ERROR_BYTES};
 use super::request::RerankRequest;
 use super::retry::{asked_pause, may_pass, pause};
+use crate::core::embedding::MAX_WIDTH;
 use crate::core::policy::Dialect;
 
 /// Below the idle time-outs of the usual proxies (60 s and 75 s), so that they seldom close a connection under us.
@@ -31,6 +32,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ECHO_FACTOR: usize = 4;
 const MIN_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// A number of a vector as the longest printers write it, on a line of its own: sign, 17 digits, point, exponent, indent.
+const NUMBER_BYTES: usize = 48;
+/// What stands around vectors.
+const AROUND_BYTES: usize = 64 * 1024;
 /// A server that reached its rate limit is not asked the same twice at once for so long, to not make that worse.
 const LIMITED_FOR: Duration = Duration::from_secs(60);
 /// So many of these servers are remembered.
@@ -71,10 +76,13 @@ pub(super) trait Read<T>: Fn(&[u8], bool) -> Result<T, RerankFault> + Sync {}
 
 impl<T, F: Fn(&[u8], bool) -> Result<T, RerankFault> + Sync> Read<T> for F {}
 
-/// The largest answer to a request: with vectors, whose length is the model's, or with echoed documents.
-pub(super) fn max_answer(dialect: Dialect, body: &[u8]) -> usize {
+/// The largest answer to a request with so many texts: with vectors, whose length is the model's, or with echoed documents.
+pub(super) fn max_answer(dialect: Dialect, body: &[u8], texts: usize) -> usize {
     match dialect {
-        Dialect::Openai => MAX_ANSWER_BYTES,
+        Dialect::Openai => {
+            let vectors = texts.saturating_mul(MAX_WIDTH * NUMBER_BYTES);
+            vectors.saturating_add(AROUND_BYTES).min(MAX_ANSWER_BYTES)
+        }
         _ => body.len().saturating_mul(ECHO_FACTOR).clamp(MIN_ANSWER_BYTES, MAX_ANSWER_BYTES),
     }
 }
@@ -178,7 +186,7 @@ impl Wire {
         let outcome = match in_time {
             Some(outcome) => outcome,
             None if hedge_after.is_some() && !self.is_limited(&call.url) => {
-                tracing::debug!("asking the rerank endpoint a second time beside the first");
+                tracing::debug!("asking the endpoint a second time beside the first");
                 return first_good(first, pin!(self.attempt(call, &read))).await;
             }
             None => first.await,
@@ -189,7 +197,7 @@ impl Wire {
         };
         match failure.retry_in {
             Some(pause) if budget.fits(pause) => {
-                tracing::debug!(reason = failure.fault.reason(), "asking the rerank endpoint again");
+                tracing::debug!(reason = failure.fault.reason(), "asking the endpoint again");
                 tokio::time::sleep(pause).await;
                 self.attempt(call, &read).await
             }

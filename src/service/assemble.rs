@@ -241,7 +241,7 @@ impl SessionAssembly<'_> {
         change.extend(warm.settle(limits, self.request.epoch || !keys.is_empty()));
         let shown = shown_warm(self.context, plan, warm);
         warnings.extend(eviction_warning(self.context, &change.evicted));
-        warnings.extend(preload.and_then(|preload| preload.warning.clone()));
+        warnings.extend(preload.into_iter().flat_map(|preload| preload.warnings.iter().cloned()));
 
         let input = AnswerInput {
             warm: &shown,

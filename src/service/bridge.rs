@@ -253,7 +253,7 @@ impl Toolrack {
         answer.evicted.extend(found.evicted.iter().cloned());
         answer.warn(found.warnings.clone());
         if let Some(reason) = found.reason {
-            let detail = format!("the rerank endpoint did not answer ({reason}); keywords ranked");
+            let detail = format!("the matcher's endpoint did not answer ({reason}); keywords ranked");
             answer.warn(vec![Warning::new("search_degraded", detail)]);
         }
         let mut text = search_text(context, &found);

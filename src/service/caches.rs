@@ -15,10 +15,9 @@ use super::assemble::PlanEntry;
 use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
 use super::heads::CachedHead;
 use super::listing_bases::KnownBase;
-use super::ranking::ViewVectors;
+use super::vectors::{Kept, Space, ViewVectors};
 use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
-use crate::core::embedding::Embedding;
 use crate::core::id::Scope;
 use crate::core::ranking::CatalogIndex;
 use crate::core::schema::Validator;
@@ -33,6 +32,8 @@ pub struct CacheLimits {
     pub catalogs_bytes: u64,
     /// Views and assembled arrays, in bytes.
     pub views_bytes: u64,
+    /// Vectors that endpoints made, in bytes: of texts, and as much again of views.
+    pub vectors_bytes: u64,
     /// Sessions, in number.
     pub sessions: u64,
 }
@@ -71,10 +72,15 @@ pub(super) struct Caches {
     pub listing_bases: Cache<Digest, Arc<KnownBase>>,
     /// Plans of sessions that keep the listing of a base which is not the plan's own.
     pub kept_plans: Cache<(PlanKey, Digest), Arc<PlanEntry>>,
-    /// Vectors of endpoints, by where they compare and the digest of the text.
-    pub vectors: Cache<(VectorSpace, Digest), Arc<Embedding>>,
-    /// By view.
-    pub view_vectors: Cache<(u64, VectorSpace), Arc<ViewVectors>>,
+    /// Tools as endpoints get them, by view and tool.
+    pub documents: Cache<(u64, u32), Arc<str>>,
+    pub spaces: Cache<VectorSpace, Arc<Space>>,
+    /// Vectors of endpoints, by generation of a space and digest of the text.
+    pub vectors: Cache<(u64, Digest), Arc<Kept>>,
+    /// By view and generation of a space.
+    pub view_vectors: Cache<(u64, u64), Arc<ViewVectors>>,
+    /// Bytes that either of the last two may take.
+    pub vectors_bytes: u64,
     /// Views whose vectors were begun to be made.
     pub prepared: Cache<u64, ()>,
     /// By tool digest.
@@ -88,6 +94,9 @@ impl fmt::Debug for Caches {
         f.write_str("Caches")
     }
 }
+
+/// Spaces of vectors whose state is remembered.
+const SPACES: u64 = 4_096;
 
 /// Entries that nobody asked for in this time go.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -124,8 +133,11 @@ impl Caches {
             plans: weighed(limits.views_bytes / 2, |plan: &Arc<PlanEntry>| plan.bytes()),
             listing_bases: weighed(limits.views_bytes / 4, |known: &Arc<KnownBase>| known.base.bytes()),
             kept_plans: weighed(limits.views_bytes / 4, |plan: &Arc<PlanEntry>| plan.bytes()),
-            vectors: weighed(limits.views_bytes / 2, |vector: &Arc<Embedding>| vector.bytes()),
-            view_vectors: weighed(limits.views_bytes / 2, |vectors: &Arc<ViewVectors>| vectors.bytes()),
+            documents: weighed(limits.views_bytes / 4, |document: &Arc<str>| document.len()),
+            spaces: counted(SPACES),
+            vectors: weighed(limits.vectors_bytes, |kept: &Arc<Kept>| kept.bytes()),
+            view_vectors: weighed(limits.vectors_bytes, |vectors: &Arc<ViewVectors>| vectors.bytes()),
+            vectors_bytes: limits.vectors_bytes,
             prepared: counted(100_000),
             validators: weighed(limits.views_bytes / 2, |validator: &Arc<Validator>| validator.bytes()),
             next_view: AtomicU64::new(1),
@@ -154,6 +166,7 @@ impl Caches {
             weighed("plans", self.plans.entry_count(), self.plans.weighted_size()),
             weighed("listing_bases", self.listing_bases.entry_count(), self.listing_bases.weighted_size()),
             weighed("kept_plans", self.kept_plans.entry_count(), self.kept_plans.weighted_size()),
+            weighed("documents", self.documents.entry_count(), self.documents.weighted_size()),
             weighed("vectors", self.vectors.entry_count(), self.vectors.weighted_size()),
             weighed("view_vectors", self.view_vectors.entry_count(), self.view_vectors.weighted_size()),
             weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),

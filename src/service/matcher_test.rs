@@ -20,8 +20,8 @@ use utoipa::ToSchema;
 use self::advice::advice;
 use self::sample::{CONTROLS, Sample, built_in_documents, floor};
 use super::context::{Caller, Context, GrantFields};
-use super::ranking::{document, settings, tenant};
-use super::scopes::refused;
+use super::ranking::{document, endpoints, has_first_stage, settings, tenant, vector_settings};
+use super::scopes::{idle_setting, refused};
 use super::{Error, Toolrack};
 use crate::core::id::Scope;
 use crate::core::lexical::Hit;
@@ -171,7 +171,7 @@ impl Toolrack {
             Ok(api_key) => {
                 let trial = Trial { reranker: self.0.reranker.direct(), matcher: &matcher, api_key, ends };
                 match trial.run(&sample, &mut answer).await {
-                    Ok(()) => self.0.reranker.reset(tenant(caller), &trial.settings()).await,
+                    Ok(()) => self.tried(caller, &trial).await,
                     Err(fault) => answer.fault = Some(fault.into()),
                 }
             }
@@ -200,6 +200,14 @@ impl Toolrack {
         Ok(answer)
     }
 
+    /// What failed or was stored with these settings before need not hold any more.
+    async fn tried(&self, caller: &Caller, trial: &Trial<'_>) {
+        for request in endpoints(trial.matcher, trial.api_key.as_ref()) {
+            self.0.reranker.reset(tenant(caller), &request).await;
+        }
+        self.doubt_vectors_by(&vector_settings(trial.matcher, trial.api_key.clone()));
+    }
+
     /// Reads settings as a write of a config would.
     fn read_matcher(&self, settings: &Value) -> Result<(Matcher, SecretWrite, Vec<Warning>), Error> {
         let parsed = policy::parse(&json!({ "matcher": settings })).map_err(refused)?;
@@ -209,7 +217,9 @@ impl Toolrack {
         };
         check_url(&matcher.endpoint, &self.0.addresses)
             .map_err(|why| Error::invalid("/matcher/endpoint", "blocked_address", why))?;
-        Ok((matcher, parsed.secrets, parsed.warnings))
+        let mut warnings = parsed.warnings;
+        warnings.extend(idle_setting(&matcher));
+        Ok((matcher, parsed.secrets, warnings))
     }
 
     /// The key that goes with the settings: the one that they hold, or the stored one of the project, else of the user, that
@@ -267,7 +277,7 @@ impl Toolrack {
         let name_of = |id: u32| view.get(id).map_or("", |tool| tool.stored_name()).to_owned();
         Ok(Some(Sample {
             names: ids.iter().map(|id| name_of(*id)).collect(),
-            documents: ids.iter().map(|id| document(context, *id)).collect(),
+            documents: ids.iter().map(|id| document(&context.entry, *id)).collect(),
             keyword: hits
                 .iter()
                 .take(most)
@@ -326,7 +336,7 @@ impl Trial<'_> {
         let request = self.request(&answer.query, &sample.documents, Some(&detected));
         let ranking = self.reranker.rerank(request).await;
         answer.latency_ms.ranking = Some(milliseconds(started));
-        let ranking = ranking?;
+        let ranking = ranking.map_err(|failed| failed.fault)?;
         // Those of the probe are among them.
         answer.notes.clone_from(&ranking.notes);
         let named = ranking.rows.iter().filter_map(|row| {
@@ -335,11 +345,26 @@ impl Trial<'_> {
         });
         answer.ranking = named.collect();
 
+        if has_first_stage(self.matcher)
+            && let Err(fault) = self.first_stage(sample).await
+        {
+            let what = "the embedding model that helps to choose what is ranked does not answer";
+            answer.notes.push(format!("{what}: {fault}"));
+        }
         match self.floor(&detected, &ranking).await {
             Ok(floor) => answer.min_score_proposed = Some(floor),
             Err(why) => answer.notes.push(format!("no `min_score` is proposed: {why}")),
         }
         Ok(())
+    }
+
+    /// Asks the embedding model beside the reranker for vectors of the sample.
+    async fn first_stage(&self, sample: &Sample) -> Result<(), RerankFault> {
+        let asked = self.request("", &sample.documents, None);
+        let settings = vector_settings(self.matcher, self.api_key.clone());
+        let request = RerankRequest { documents: asked.documents, deadline: asked.deadline, ..settings };
+        let made = self.reranker.embed(RerankRequest { hedge_after: None, ..request }).await;
+        made.map(drop).map_err(|failed| failed.fault)
     }
 
     /// The floor that the control queries give, or why there is none.
@@ -350,7 +375,7 @@ impl Trial<'_> {
             self.reranker.rerank(request)
         });
         let controls = try_join_all(asked).await;
-        floor(&controls.map_err(|fault| format!("a control query failed, {fault}"))?, sample)
+        floor(&controls.map_err(|failed| format!("a control query failed, {}", failed.fault))?, sample)
     }
 }
 
@@ -388,7 +413,7 @@ mod tests {
     fn a_fault_is_told_with_what_to_do() {
         let fault = MatcherFault::from(RerankFault::Timeout);
         assert_eq!(fault.reason, "timeout");
-        assert!(fault.detail.starts_with("the rerank endpoint did not answer in time. Raise `timeout_ms`"));
+        assert!(fault.detail.starts_with("the endpoint did not answer in time. Raise `timeout_ms`"));
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod session_documents;
 mod sessions;
 mod stripes;
 mod upkeep;
+mod vectors;
 mod warming;
 
 use std::fmt;
@@ -70,6 +71,8 @@ pub struct Limits {
     pub names: usize,
     pub calls: usize,
     pub session_ttl: Duration,
+    /// After this time a request is answered with an error, so an endpoint gets less.
+    pub request_timeout: Duration,
 }
 
 impl Limits {

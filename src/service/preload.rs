@@ -22,15 +22,15 @@ use crate::telemetry;
 pub(super) struct Preload {
     /// Best first, at most `top_k`.
     pub keys: Vec<ToolKey>,
-    /// Why there are none, where something is wrong.
-    pub warning: Option<Warning>,
+    /// Why there are none, where something is wrong, and what the matcher's endpoint could not do.
+    pub warnings: Vec<Warning>,
 }
 
 impl Preload {
     fn failed(reason: &'static str) -> Self {
         telemetry::preload("failed", reason);
         let detail = format!("{reason}: the matcher's endpoint did not rank, so nothing was preloaded");
-        Self { keys: Vec::new(), warning: Some(Warning::new("preload_failed", detail)) }
+        Self { keys: Vec::new(), warnings: vec![Warning::new("preload_failed", detail)] }
     }
 }
 
@@ -65,8 +65,8 @@ impl Toolrack {
         }
         if let Some(obstacle) = preload_obstacle(policy) {
             let detail = format!("nothing is preloaded: {obstacle}");
-            let warning = Some(Warning::new("preload_inactive", detail));
-            return Ok(Preload { keys: Vec::new(), warning });
+            let warnings = vec![Warning::new("preload_inactive", detail)];
+            return Ok(Preload { keys: Vec::new(), warnings });
         }
         let (Some(matcher), false) = (&policy.matcher, plan.sends_all()) else {
             return Ok(Preload::default());
@@ -89,7 +89,7 @@ impl Toolrack {
         let found = warming_order(&ranking.found, |id| may_warm(view, id));
         let keys: Vec<ToolKey> = warmable(view, &found).into_iter().map(|(key, _)| key).take(top_k).collect();
         telemetry::preload(if keys.is_empty() { "nothing" } else { "found" }, "none");
-        Ok(Preload { keys, warning: None })
+        Ok(Preload { keys, warnings: ranking.warnings })
     }
 }
 

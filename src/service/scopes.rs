@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 
 use super::heads::{API_KEY, Head};
 use super::preload::preload_obstacle;
-use super::ranking::settings;
+use super::ranking::endpoints;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
-use crate::core::policy::{self, ConfigChange, ConfigDiff, Matcher, SecretWrite, origin_of};
+use crate::core::policy::{self, ConfigChange, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::{EndpointStatus, State, check_url};
 use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
@@ -173,7 +173,9 @@ impl Toolrack {
             warnings.splice(0..0, before.warnings.iter().cloned());
         }
         // Another layer may have what this one lacks.
-        if let Some(obstacle) = preload_obstacle(&policy::merge(&parsed.layer, &policy::Layer::default())) {
+        let alone = policy::merge(&parsed.layer, &policy::Layer::default());
+        warnings.extend(alone.matcher.as_ref().and_then(idle_setting));
+        if let Some(obstacle) = preload_obstacle(&alone) {
             let detail = format!("by this document alone nothing is preloaded: {obstacle}");
             warnings.push(Warning::new("preload_inactive", detail).at("/preload"));
         }
@@ -260,12 +262,16 @@ impl Toolrack {
 
     /// How the endpoint of a matcher does.
     fn endpoint_state(&self, matcher: &Matcher, api_key: Option<SecretString>) -> MatcherState {
-        let EndpointStatus { state, fault, retry_in, .. } =
-            self.0.reranker.status(&settings(matcher, api_key));
-        if state == State::Closed {
+        let mut states = endpoints(matcher, api_key.as_ref()).into_iter().enumerate();
+        let failing = states.find_map(|(at, request)| {
+            let status = self.0.reranker.status(&request);
+            (status.state != State::Closed).then_some((at, status))
+        });
+        let Some((at, EndpointStatus { fault, retry_in, .. })) = failing else {
             return MatcherState { status: "configured", detail: None };
-        }
-        let fault = fault.map(|fault| format!("{fault}. ")).unwrap_or_default();
+        };
+        let which = if at == 0 { "" } else { "The model of `embedding_model`: " };
+        let fault = fault.map(|fault| format!("{which}{fault}. ")).unwrap_or_default();
         let again = match retry_in {
             Some(left) => format!(
                 "{fault}It is asked again in {} s; a write to the matcher does so at once.",
@@ -280,8 +286,11 @@ impl Toolrack {
     async fn renew_matcher(&self, scope: &Scope, head: &Head) {
         let Some(matcher) = policy::merge(&head.layer, &policy::Layer::default()).matcher else { return };
         if let Ok(api_key) = self.open_secret(scope, head, &origin_of(&matcher.endpoint)) {
-            self.0.reranker.renew(&settings(&matcher, api_key)).await;
+            for request in endpoints(&matcher, api_key.as_ref()) {
+                self.0.reranker.renew(&request).await;
+            }
         }
+        self.doubt_vectors_of(scope);
     }
 
     /// The merged config, with the layer that each value came from.
@@ -389,6 +398,24 @@ fn check_revision(head: &Head, expected: Option<i64>) -> Result<(), Error> {
 
 fn revision_mismatch() -> Error {
     Error::new(Kind::PreconditionFailed, "the stored config is not the revision that If-Match names")
+}
+
+/// A setting of a matcher that does nothing beside the others.
+pub(super) fn idle_setting(matcher: &Matcher) -> Option<Warning> {
+    let (key, detail) = match (matcher.kind, &matcher.embedding_model, &matcher.embedding_endpoint) {
+        (MatcherKind::Embedding, Some(_), _) => {
+            ("embedding_model", "with kind `embedding` the model is told in `model`; this key does nothing")
+        }
+        (MatcherKind::Embedding, None, Some(_)) => (
+            "embedding_endpoint",
+            "with kind `embedding` the address is told in `endpoint`; this key does nothing",
+        ),
+        (MatcherKind::Rerank, None, Some(_)) => {
+            ("embedding_endpoint", "without an `embedding_model` this key does nothing")
+        }
+        _ => return None,
+    };
+    Some(Warning::new("setting_without_effect", detail).at(format!("/matcher/{key}")))
 }
 
 /// Faults of a document: what is reserved for later is a refusal of its own.

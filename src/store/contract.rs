@@ -435,8 +435,8 @@ async fn vectors_are_kept_by_scope_space_and_text() {
     };
     let mine = space(user("u"), "m");
     let many: Vec<VectorRow> = (0..300).map(|at| row(&at.to_string(), &[at as u8, 0, 255], at)).collect();
-    fixture.store.write_vectors(&mine, many.clone()).await.unwrap();
-    fixture.store.write_vectors(&mine, vec![row("7", &[], 7)]).await.unwrap();
+    fixture.store.write_vectors(&mine, many.clone(), 1_000).await.unwrap();
+    fixture.store.write_vectors(&mine, vec![row("7", &[], 7)], 1_000).await.unwrap();
     let fixture = fixture.reopen().await;
     let texts: Vec<Digest> = (5..400).map(|at| digest(&at.to_string())).collect();
     let mut found = fixture.store.vectors(&mine, &texts).await.unwrap();
@@ -452,6 +452,33 @@ async fn vectors_are_kept_by_scope_space_and_text() {
     assert_eq!(fixture.store.expire_vectors(200, 150).await.unwrap(), 49);
     let left = fixture.store.vectors(&mine, &[digest("0"), digest("199"), digest("200")]).await.unwrap();
     assert_eq!(left.len(), 2);
+
+    // One owner's room is bounded, in all spaces together; another's is not touched.
+    let (next, theirs) = (space(user("u"), "n"), space(user("v"), "m"));
+    fixture.store.write_vectors(&theirs, vec![row("0", &[1], 1)], 10).await.unwrap();
+    let newer: Vec<VectorRow> = (0..9).map(|at| row(&at.to_string(), &[2], 2_000 + at)).collect();
+    fixture.store.write_vectors(&next, newer, 10).await.unwrap();
+    let all: Vec<Digest> = (0..400).map(|at| digest(&at.to_string())).collect();
+    let count = async |space: &VectorSpace| fixture.store.vectors(space, &all).await.unwrap().len();
+    assert_eq!((count(&mine).await, count(&next).await, count(&theirs).await), (1, 9, 1));
+    let kept = fixture.store.vectors(&mine, &[digest("0")]).await.unwrap();
+    assert_eq!(kept[0].used_at_ms, 1_000, "what was used last is kept");
+    fixture.store.drop_vectors(&next).await.unwrap();
+    assert_eq!((count(&mine).await, count(&next).await, count(&theirs).await), (1, 0, 1));
+}
+
+#[tokio::test]
+async fn vectors_in_use_never_expire() {
+    let fixture = Fixture::new().await;
+    let digest = |at: i64| Digest::of(&at.to_le_bytes());
+    let space = VectorSpace { owner: user("u"), space: digest(-1) };
+    let rows = (0..300).map(|at| VectorRow { text: digest(at), vector: vec![1], used_at_ms: at });
+    fixture.store.write_vectors(&space, rows.collect(), 1_000).await.unwrap();
+    // More than fit into one step.
+    fixture.store.touch_vectors(&space, (0..299).map(digest).collect(), 5_000).await.unwrap();
+    assert_eq!(fixture.store.expire_vectors(5_000, 500).await.unwrap(), 1);
+    let texts: Vec<Digest> = (0..300).map(digest).collect();
+    assert_eq!(fixture.store.vectors(&space, &texts).await.unwrap().len(), 299);
 }
 
 #[tokio::test]

@@ -406,10 +406,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The vectors that are there of so many texts, in no order.
     async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError>;
 
-    /// Stores vectors, in place of those of the same texts. A large call is committed in several steps.
-    async fn write_vectors(&self, space: &VectorSpace, rows: Vec<VectorRow>) -> Result<(), StoreError>;
+    /// Stores vectors, in place of those of the same texts. Of its owner, whatever the space, the `most` that were used last
+    /// are left. A large call is committed in several steps.
+    async fn write_vectors(
+        &self,
+        space: &VectorSpace,
+        rows: Vec<VectorRow>,
+        most: u32,
+    ) -> Result<(), StoreError>;
 
-    /// Renews the age of vectors. Those that are gone stay gone.
+    /// Deletes all vectors of a space.
+    async fn drop_vectors(&self, space: &VectorSpace) -> Result<(), StoreError>;
+
+    /// Renews the age of vectors. Those that are gone stay gone. A large call is committed in several steps.
     async fn touch_vectors(
         &self,
         space: &VectorSpace,

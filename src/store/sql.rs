@@ -248,6 +248,14 @@ pub(super) static VECTORS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
     )
 });
 
+/// Of one owner all but the $3 that were used last; a limit is needed for SQLite to take an offset.
+pub(super) const VECTORS_TRIM: &str = "DELETE FROM vectors WHERE (owner_kind, owner_id, space, text_digest) IN \
+     (SELECT owner_kind, owner_id, space, text_digest FROM vectors WHERE owner_kind = $1 AND owner_id = $2 \
+     ORDER BY used_at DESC, space, text_digest LIMIT 1000000000 OFFSET $3)";
+
+pub(super) const VECTORS_DROP: &str =
+    "DELETE FROM vectors WHERE owner_kind = $1 AND owner_id = $2 AND space = $3";
+
 pub(super) const VECTORS_EXPIRE: &str = "DELETE FROM vectors WHERE (owner_kind, owner_id, space, text_digest) IN \
      (SELECT owner_kind, owner_id, space, text_digest FROM vectors WHERE used_at < $1 ORDER BY used_at LIMIT $2)";
 

@@ -390,20 +390,30 @@ impl Store for SqliteStore {
             }
             let found: Vec<(String, Vec<u8>, i64)> = query.fetch_all(&self.readers).await?;
             for (text, vector, used_at_ms) in found {
-                let text = Digest::from_hex(&text).ok_or(StoreError::Corrupt("vector"))?;
-                rows.push(VectorRow { text, vector, used_at_ms });
+                // One that names no text is nobody's.
+                let text = Digest::from_hex(&text);
+                rows.extend(text.map(|text| VectorRow { text, vector, used_at_ms }));
             }
             rest = later;
         }
         Ok(rows)
     }
 
-    async fn write_vectors(&self, space: &VectorSpace, rows: Vec<VectorRow>) -> Result<(), StoreError> {
+    async fn write_vectors(
+        &self,
+        space: &VectorSpace,
+        rows: Vec<VectorRow>,
+        most: u32,
+    ) -> Result<(), StoreError> {
         for rows in rows.chunks(VECTORS_PER_OPERATION) {
-            let write = writes::WriteVectors { space: space.clone(), rows: rows.to_vec() };
-            self.writer.submit(write).await?;
+            let (space, rows) = (space.clone(), rows.to_vec());
+            self.writer.submit(writes::WriteVectors { space, rows, most }).await?;
         }
         Ok(())
+    }
+
+    async fn drop_vectors(&self, space: &VectorSpace) -> Result<(), StoreError> {
+        self.writer.submit(writes::DropVectors(space.clone())).await
     }
 
     async fn touch_vectors(
@@ -412,10 +422,11 @@ impl Store for SqliteStore {
         texts: Vec<Digest>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        if texts.is_empty() {
-            return Ok(());
+        for texts in texts.chunks(VECTORS_PER_OPERATION) {
+            let (space, texts) = (space.clone(), texts.to_vec());
+            self.writer.submit(writes::TouchVectors { space, texts, now_ms }).await?;
         }
-        self.writer.submit(writes::TouchVectors { space: space.clone(), texts, now_ms }).await
+        Ok(())
     }
 
     async fn expire_vectors(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {

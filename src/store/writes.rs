@@ -236,6 +236,8 @@ impl Operation for ExpireInline {
 pub(super) struct WriteVectors {
     pub(super) space: VectorSpace,
     pub(super) rows: Vec<VectorRow>,
+    /// Of this owner afterwards.
+    pub(super) most: u32,
 }
 
 impl Operation for WriteVectors {
@@ -247,7 +249,23 @@ impl Operation for WriteVectors {
         execute_rows(connection, &sql::VECTORS_PUT, &fixed, &self.rows, |statement, row| {
             statement.bind(row.text.to_string()).bind(row.vector.clone()).bind(row.used_at_ms)
         })
-        .await
+        .await?;
+        let [kind, id, _] = space;
+        let trim = sqlx::query(sql::VECTORS_TRIM).bind(kind).bind(id).bind(i64::from(self.most));
+        trim.execute(&mut *connection).await?;
+        Ok(())
+    }
+}
+
+pub(super) struct DropVectors(pub(super) VectorSpace);
+
+impl Operation for DropVectors {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let [kind, id, space] = space_columns(&self.0);
+        sqlx::query(sql::VECTORS_DROP).bind(kind).bind(id).bind(space).execute(&mut *connection).await?;
+        Ok(())
     }
 }
 

@@ -41,8 +41,14 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
             names: 20,
             calls: 20,
             session_ttl: Duration::from_secs(3_600),
+            request_timeout: Duration::from_secs(60),
         },
-        caches: CacheLimits { catalogs_bytes: 64 << 20, views_bytes: 64 << 20, sessions: 1_000 },
+        caches: CacheLimits {
+            catalogs_bytes: 64 << 20,
+            views_bytes: 64 << 20,
+            vectors_bytes: 64 << 20,
+            sessions: 1_000,
+        },
     });
     (store, service)
 }

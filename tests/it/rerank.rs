@@ -4,6 +4,7 @@ mod candidates;
 mod dialects;
 mod endpoint;
 mod faults;
+mod filling;
 mod hedging;
 mod preload;
 mod resilience;

@@ -31,7 +31,7 @@ inner_table! {
             "The shape of requests to the endpoint. `auto`: by its address, else by asking it; `openai` with kind `embedding`, \
              which has no other.";
         model: String = None::<String>, by Text::up_to(256), "The model's name, sent as it is.";
-        top_n: u32 = Some(20), by Int { min: 1, max: 200 }, "How many ranked documents are asked for.";
+        top_n: u32 = Some(20), by Int { min: 1, max: 200 }, "How many ranked documents are asked for, with `fusion: off`; joined orders need all that were sent.";
         max_documents: u32 = Some(200), by Int { min: 1, max: 1_000 },
             "How many tools are sent to be ranked; the keyword ranking picks them. With `embedding`: how many are \
              ranked, and how many texts without a vector a search waits for.";

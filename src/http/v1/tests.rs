@@ -108,8 +108,14 @@ impl Api {
                 names: 20,
                 calls: 20,
                 session_ttl: Duration::from_secs(3_600),
+                request_timeout: Duration::from_secs(60),
             },
-            caches: CacheLimits { catalogs_bytes: 1 << 24, views_bytes: 1 << 24, sessions: 100 },
+            caches: CacheLimits {
+                catalogs_bytes: 1 << 24,
+                views_bytes: 1 << 24,
+                vectors_bytes: 1 << 24,
+                sessions: 100,
+            },
         });
         let limits =
             HttpLimits { body_bytes: BODY_BYTES, json_depth: 64, request_timeout: Duration::from_secs(30) };

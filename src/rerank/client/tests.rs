@@ -70,7 +70,7 @@ fn ask_auto(endpoint: &str) -> RerankRequest {
 }
 
 async fn rerank(request: RerankRequest) -> Result<Ranking, RerankFault> {
-    client(private()).rerank(request).await
+    client(private()).rerank(request).await.map_err(|failed| failed.fault)
 }
 
 async fn rows(request: RerankRequest) -> Result<Vec<Ranked>, RerankFault> {

@@ -39,7 +39,10 @@ const ADVICE: [(&str, &str); 18] = [
         "Check that `model` does what `kind` says (models for chat do neither) and that `endpoint` is its route; else set \
          `dialect` by name.",
     ),
-    ("answer_too_large", "Keep the server from sending more than the scores, for example in `extra_body`."),
+    (
+        "answer_too_large",
+        "Keep the server from sending more than scores or vectors, for example in `extra_body`.",
+    ),
     (
         "blocked_address",
         "Use a public https address, or let the operator allow this one (`rerank.allow_private`, `rerank.allowed_hosts`).",

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use secrecy::SecretString;
 
 use super::super::Toolrack;
-use super::super::context::{Caller, Context};
+use super::super::context::{Caller, Context, ViewEntry};
 use super::{Asking, SearchMode};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
@@ -19,6 +19,9 @@ use crate::rerank::{RerankRequest, check_url};
 
 /// One place in so many is kept for groups that have no tool among the best.
 const GROUP_SHARE: usize = 4;
+
+/// Of the time of a request a tenth is kept for what comes after the endpoint.
+const MARGIN_PARTS: u32 = 10;
 
 /// What a rerank endpoint that takes one is told, where the config does not say it.
 const INSTRUCTION: &str = "Given a user request to an AI agent, retrieve the tools (functions) whose description says \
@@ -40,6 +43,7 @@ pub(in crate::service) struct Endpoint<'a> {
     pub owner: Scope,
     pub tenant: Digest,
     api_key: Option<SecretString>,
+    time: Duration,
     /// When its time is over.
     pub ends: Instant,
 }
@@ -47,7 +51,7 @@ pub(in crate::service) struct Endpoint<'a> {
 impl Endpoint<'_> {
     /// Its time begins now.
     pub(super) fn begin(self) -> Self {
-        Self { ends: Instant::now() + deadline(self.matcher), ..self }
+        Self { ends: Instant::now() + self.time, ..self }
     }
 
     /// The request but for query and documents.
@@ -55,21 +59,9 @@ impl Endpoint<'_> {
         settings(self.matcher, self.api_key.clone())
     }
 
-    /// The request for vectors: of the endpoint itself, or of the embedding model beside a reranker. Both are the same host and
-    /// key; what a config adds to the body is for the reranker.
+    /// The request for vectors but for the texts.
     pub(super) fn vector_settings(&self) -> RerankRequest {
-        let own = self.settings();
-        let request = match (self.matcher.kind, &self.matcher.embedding_model) {
-            (MatcherKind::Rerank, Some(model)) => RerankRequest {
-                endpoint: self.matcher.embedding_endpoint.clone().unwrap_or_else(|| own.endpoint.clone()),
-                model: Some(model.clone()),
-                extra_body: serde_json::Map::new(),
-                omit_model: false,
-                ..own
-            },
-            _ => own,
-        };
-        RerankRequest { dialect: DialectChoice::Fixed(Dialect::Openai), instruction: None, ..request }
+        vector_settings(self.matcher, self.api_key.clone())
     }
 }
 
@@ -84,8 +76,22 @@ impl Toolrack {
         check_url(&matcher.endpoint, &self.0.addresses).map_err(|_| "blocked_address")?;
         let (owner, head) = context.layer(caller, matcher.layer);
         let api_key = self.open_secret(&owner, head, &origin_of(&matcher.endpoint))?;
-        let ends = Instant::now() + deadline(matcher);
-        Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, ends })
+        // A request that takes too long fails as a whole; there must be time left to rank by words.
+        let most = self.0.limits.request_timeout;
+        let time = deadline(matcher).min(most - most / MARGIN_PARTS);
+        let ends = Instant::now() + time;
+        Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, time, ends })
+    }
+
+    /// As [`document`], made once.
+    async fn document(&self, entry: &ViewEntry, id: u32) -> String {
+        let key = (entry.id, id);
+        if let Some(document) = self.0.caches.documents.get(&key).await {
+            return document.as_ref().to_owned();
+        }
+        let document = document(entry, id);
+        self.0.caches.documents.insert(key, document.as_str().into()).await;
+        document
     }
 
     pub(super) async fn rank_by_endpoint(
@@ -113,13 +119,17 @@ impl Toolrack {
         let (meanings, warnings) = self.first_stage(asking, endpoint, words, most).await;
         let asked = queries.iter().zip(words).zip(&meanings).map(|((query, words), meaning)| async move {
             let candidates = candidates(context, words, meaning, most);
-            // The groups answer a question about all tools.
-            if candidates.is_empty() || words.asks_for_all {
+            let text = asking.text(query);
+            if candidates.is_empty() || is_unasked(&text, words) {
                 return Ok(by_keywords(words));
             }
+            let mut documents = Vec::with_capacity(candidates.len());
+            for id in &candidates {
+                documents.push(self.document(&context.entry, *id).await);
+            }
             let request = RerankRequest {
-                query: asking.text(query),
-                documents: candidates.iter().map(|id| document(context, *id)).collect(),
+                query: text,
+                documents,
                 // Both orders are joined over all that was sent.
                 top_n: if fuse { candidates.len() } else { (matcher.top_n as usize).max(limit) },
                 ..endpoint.settings()
@@ -140,9 +150,46 @@ impl Toolrack {
     }
 }
 
+/// Whether an endpoint is not asked about a query: one that is blank, and a question about all tools, which the groups answer.
+pub(super) fn is_unasked(text: &str, words: &Outcome) -> bool {
+    words.asks_for_all || text.trim().is_empty()
+}
+
 /// How the ranking of an endpoint becomes matches.
 pub(super) fn rules(matcher: &Matcher, limit: usize) -> EndpointRules {
     EndpointRules { min_score: matcher.min_score, limit, fuse: matcher.fusion != Fusion::Off }
+}
+
+/// The requests to all endpoints of a matcher but for query and documents: its own, and that of the embedding model beside a
+/// reranker. Whatever is told, tried or forgotten about a matcher's endpoint is so about each of them.
+pub(in crate::service) fn endpoints(matcher: &Matcher, api_key: Option<&SecretString>) -> Vec<RerankRequest> {
+    let mut endpoints = vec![settings(matcher, api_key.cloned())];
+    if has_first_stage(matcher) {
+        endpoints.push(vector_settings(matcher, api_key.cloned()));
+    }
+    endpoints
+}
+
+/// Whether an embedding model stands beside a reranker.
+pub(in crate::service) fn has_first_stage(matcher: &Matcher) -> bool {
+    matcher.kind == MatcherKind::Rerank && matcher.embedding_model.is_some()
+}
+
+/// The request for vectors: of the endpoint itself, or of the embedding model beside a reranker. Both are the same host and
+/// key; what a config adds to the body is for the reranker.
+pub(in crate::service) fn vector_settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
+    let own = settings(matcher, api_key);
+    let request = match (matcher.kind, &matcher.embedding_model) {
+        (MatcherKind::Rerank, Some(model)) => RerankRequest {
+            endpoint: matcher.embedding_endpoint.clone().unwrap_or_else(|| own.endpoint.clone()),
+            model: Some(model.clone()),
+            extra_body: serde_json::Map::new(),
+            omit_model: false,
+            ..own
+        },
+        _ => own,
+    };
+    RerankRequest { dialect: DialectChoice::Fixed(Dialect::Openai), instruction: None, ..request }
 }
 
 /// The request to an endpoint but for query and documents.
@@ -205,8 +252,8 @@ pub(super) fn candidates(context: &Context, words: &Outcome, meaning: &[u32], mo
 }
 
 /// A tool's text as it is sent.
-pub(in crate::service) fn document(context: &Context, id: u32) -> String {
-    let view = context.view();
+pub(in crate::service) fn document(entry: &ViewEntry, id: u32) -> String {
+    let view = &entry.view;
     let Some(tool) = view.get(id) else { return String::new() };
-    endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), context.entry.aliases.of(id))
+    endpoint_text(&tool.tool.tool, tool.stored_name(), view.group(tool), entry.aliases.of(id))
 }

@@ -69,7 +69,8 @@ pub struct MatchExplanation {
     /// The keyword score: the sum of the contributions, times the bonus, and what the similarity adds, at least 0. In other modes it is
     /// evidence beside the endpoint's.
     pub score: f64,
-    /// What the endpoint said, where one ranked; the match's `score` is that in 0 to 1.
+    /// What the endpoint said, where one ranked. With `fusion: off` the match's `score` is that in 0 to 1, otherwise both
+    /// orders make it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint_score: Option<f64>,
     /// Whether the query names the tool, which puts it before all that it does not name.

@@ -1,5 +1,6 @@
 //! Ranking: the endpoint of the merged config where there is one, the keyword engine otherwise and as the fallback.
 
+mod comparison;
 mod endpoint;
 mod explanation;
 mod vectors;
@@ -20,9 +21,8 @@ use crate::core::ranking::{CatalogIndex, Part, search};
 use crate::core::warning::Warning;
 use crate::rerank::RerankFault;
 
-pub(super) use endpoint::{document, settings, tenant};
+pub(super) use endpoint::{document, endpoints, has_first_stage, settings, tenant, vector_settings};
 pub use explanation::{FieldWeight, MatchExplanation, TermExplanation};
-pub(super) use vectors::ViewVectors;
 
 /// Why a configured endpoint may not have ranked: every `reason` of a degraded search.
 pub const FALLBACK_REASONS: [&str; 18] = {

@@ -7,18 +7,19 @@ use axum::http::Response;
 use serde_json::{Value, json};
 
 use super::endpoint::{Call, Endpoint, json_reply};
+use super::resilience::until;
 use super::{allowed, messenger, names};
 use crate::app::{TestApp, User};
 use crate::model::warning_codes;
 
 /// A text's vector: how much it is about birds, about messages, and anything else.
-fn vector(text: &str) -> [f64; 3] {
+pub(super) fn vector(text: &str) -> [f64; 3] {
     let text = text.to_lowercase();
     let about = |words: &[&str]| if words.iter().any(|word| text.contains(word)) { 1.0 } else { 0.0 };
     [about(&["pigeon", "dove"]), 0.4 * about(&["message", "letter"]), 0.1]
 }
 
-fn embedded(call: &Call) -> Response<Body> {
+pub(super) fn embedded(call: &Call) -> Response<Body> {
     let row =
         |(at, text): (usize, String)| json!({"object": "embedding", "index": at, "embedding": vector(&text)});
     let data: Vec<Value> = call.documents().into_iter().enumerate().map(row).collect();
@@ -29,18 +30,18 @@ async fn embedder() -> Endpoint {
     Endpoint::with(|call, _| async move { embedded(&call) }).await
 }
 
-fn matcher(endpoint: &Endpoint) -> Value {
+pub(super) fn matcher(endpoint: &Endpoint) -> Value {
     json!({"min_catalog_size": 0, "matcher": {"kind": "embedding", "endpoint": endpoint.url("/v1"), "model": "v",
         "fusion": "off", "timeout_ms": 10_000}})
 }
 
-/// All texts of some calls.
-fn sent(calls: &[Call]) -> Vec<String> {
-    calls.iter().flat_map(Call::documents).collect()
+/// All texts of some calls, but for the one by which a model is known again.
+pub(super) fn sent(calls: &[Call]) -> Vec<String> {
+    calls.iter().flat_map(Call::documents).filter(|text| !text.starts_with("toolrack control")).collect()
 }
 
 /// Tools of which one is about doves and none else is about birds; each with a group of its own kind.
-fn many(count: usize) -> Vec<Value> {
+pub(super) fn many(count: usize) -> Vec<Value> {
     let tool = |at: usize| json!({"name": format!("tool_{at:03}"), "group": "g", "description": format!("Sorts the box number {at}.")});
     let mut tools: Vec<Value> = (0..count).map(tool).collect();
     tools.push(json!({"name": "aviary", "group": "g", "description": "Feeds each dove."}));
@@ -48,7 +49,7 @@ fn many(count: usize) -> Vec<Value> {
 }
 
 /// Searches until every tool has a vector.
-async fn complete(user: &User) -> Value {
+pub(super) async fn complete(user: &User) -> Value {
     for _ in 0..600 {
         let answer = user.search(json!({"query": "where is the pigeon"})).await.ok();
         if !warning_codes(&answer).contains(&"vectors_incomplete") {
@@ -140,8 +141,7 @@ async fn a_large_catalog_is_ranked_at_once_and_completed_in_the_background() {
     let all = sent(&endpoint.take());
     let tools: Vec<&String> = all.iter().filter(|text| text.starts_with("g ")).collect();
     let different: HashSet<&&String> = tools.iter().collect();
-    assert_eq!(different.len(), 301);
-    assert!(tools.len() <= 301 + 20, "the first search may overtake the background: {}", tools.len());
+    assert_eq!((different.len(), tools.len()), (301, 301), "no text is paid for twice");
 }
 
 #[tokio::test]
@@ -149,14 +149,19 @@ async fn an_assembly_begins_what_a_search_needs() {
     let (app, endpoint) = (allowed().await, embedder().await);
     let user = messenger(&app, matcher(&endpoint)).await;
     user.assemble(json!({"session": "s"})).await.ok();
-    for _ in 0..600 {
-        if endpoint.count() > 0 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    let texts = sent(&endpoint.take());
+    let mut texts = Vec::new();
+    until("the tools", async || {
+        texts.extend(sent(&endpoint.take()));
+        texts.len() >= 3
+    })
+    .await;
     assert_eq!(texts.len(), 3, "{texts:?}");
+    // Live tools may be others each time: they are sent when they are searched.
+    let live = json!({"tools": [{"name": "live", "description": "Feeds a dove."}], "session": "l"});
+    user.assemble(live).await.ok();
+    assert_eq!(user.search(json!({"session": "l", "query": "pigeon"})).await.ok()["mode"], "embedding");
+    let texts = sent(&endpoint.take());
+    assert_eq!(texts.iter().filter(|text| text.contains("Feeds a dove.")).count(), 1, "{texts:?}");
 }
 
 #[tokio::test]
@@ -177,6 +182,17 @@ async fn a_limit_on_texts_is_learned() {
     user.put_config(&matcher(&endpoint)).await.ok();
     let answer = user.search(json!({"query": "pigeon"})).await.ok();
     assert_eq!((&answer["mode"], names(&answer)[0]), (&json!("embedding"), "aviary"), "{answer}");
+    let sizes = |calls: &[Call]| calls.iter().map(|call| call.documents().len()).max();
+    assert_eq!(sizes(&endpoint.take()), Some(21));
+
+    let mut tools = many(20);
+    for tool in &mut tools {
+        tool["description"] = json!(format!("Also: {}", tool["description"]));
+    }
+    user.put_catalog(&tools).await.ok();
+    user.search(json!({"query": "pigeon"})).await.ok();
+    let calls = endpoint.take();
+    assert_eq!((sent(&calls).len(), sizes(&calls)), (21, Some(8)), "one error is enough");
 }
 
 #[tokio::test]

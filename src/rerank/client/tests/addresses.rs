@@ -9,9 +9,9 @@ use super::*;
 async fn a_private_address_is_not_called() {
     let server = serve_in_turn(vec![(200, GOOD)]).await;
     let strict = client(AddressPolicy::default());
-    assert_eq!(strict.rerank(ask(&server.url)).await, Err(RerankFault::Forbidden));
+    assert_eq!(strict.rerank(ask(&server.url)).await, Err(RerankFault::Forbidden.into()));
     let secure = server.url.replace("http:", "https:");
-    assert_eq!(strict.rerank(ask(&secure)).await, Err(RerankFault::Forbidden));
+    assert_eq!(strict.rerank(ask(&secure)).await, Err(RerankFault::Forbidden.into()));
     assert_eq!(server.calls(), 0);
 }
 
@@ -39,14 +39,14 @@ async fn one_bad_address_of_a_name_refuses_it() {
         (named, "https://rerank.test", vec!["169.254.169.254"]),
     ] {
         let answer = client_with(policy, lookup(&addresses)).rerank(ask(endpoint)).await;
-        assert_eq!(answer, Err(RerankFault::Forbidden), "{endpoint} at {addresses:?}");
+        assert_eq!(answer, Err(RerankFault::Forbidden.into()), "{endpoint} at {addresses:?}");
     }
 }
 
 #[tokio::test]
 async fn a_name_without_addresses_is_unreachable() {
     let answer = client_with(private(), Names(Vec::new())).rerank(ask("https://rerank.test")).await;
-    assert_eq!(answer, Err(RerankFault::Unreachable));
+    assert_eq!(answer, Err(RerankFault::Unreachable.into()));
 }
 
 #[tokio::test]

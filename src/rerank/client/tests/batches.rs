@@ -60,6 +60,12 @@ async fn a_limit_is_learned_only_once_in_a_call() {
     let server = limited(10, 413, "payload too large").await;
     assert_eq!(rerank(numbers(100, &server)).await, Err(RerankFault::refused(413)));
     assert!(server.calls() <= 1 + 2);
+    // What was learned is told all the same, also where the time runs out on the second try.
+    let failed = client(private()).rerank(numbers(100, &server)).await.unwrap_err();
+    assert_eq!((failed.fault, failed.learned_limit), (RerankFault::refused(413), Some(50)));
+    let server = serve(|_, turn| if turn == 0 { reply(413, "too large") } else { reply(503, "") }).await;
+    let failed = client(private()).rerank(numbers(100, &server)).await.unwrap_err();
+    assert_eq!((failed.fault, failed.learned_limit), (RerankFault::refused(503), Some(50)));
     let server = serve_in_turn(vec![(400, "model `m` is unknown")]).await;
     assert_eq!(rerank(numbers(100, &server)).await, Err(RerankFault::refused(400)));
     assert_eq!(server.calls(), 1, "a refusal about something else is final");

@@ -124,7 +124,7 @@ async fn after_a_rate_limit_its_server_is_not_asked_twice_at_once() {
         .await;
         assert!(client.rerank(ask_within(&url, None, 10_000)).await.is_ok());
         let late = client.rerank(ask_within(&url, Some(10), 300)).await;
-        assert_eq!((late, count(&calls)), (Err(RerankFault::Timeout), 3), "{status}");
+        assert_eq!((late, count(&calls)), (Err(RerankFault::Timeout.into()), 3), "{status}");
     }
     // Another server has its own limit.
     let (url, calls) = hanging_first((200, GOOD)).await;
