@@ -5,7 +5,7 @@
 //! the small rest.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bridge;
-use super::digest::{Digest, Hasher, push_string};
+use super::cache::{CacheReport, Sent, compare};
+use super::digest::{Digest, Hasher, head_text, push_string};
 use super::format::Format;
 use super::grant::{BridgeTool, View, ViewTool};
 use super::listing::{self, ListedGroup, ListedTool};
@@ -57,84 +58,6 @@ pub struct Tokens {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     O200k,
-}
-
-/// Why array or listing differ from this session's previous ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheReason {
-    None,
-    First,
-    Warm,
-    Evicted,
-    Catalog,
-    Config,
-    Grant,
-    Format,
-    Epoch,
-}
-
-impl CacheReason {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::First => "first",
-            Self::Warm => "warm",
-            Self::Evicted => "evicted",
-            Self::Catalog => "catalog",
-            Self::Config => "config",
-            Self::Grant => "grant",
-            Self::Format => "format",
-            Self::Epoch => "epoch",
-        }
-    }
-}
-
-/// What this answer does to a prompt cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CacheReport {
-    /// Leading entries of `tools` (in `gemini`: declarations) that are byte-equal to this session's previous answer;
-    /// core and bridge in a first or sessionless one.
-    pub stable_prefix_len: usize,
-    /// Whether that is less than the previous array.
-    #[serde(rename = "break")]
-    pub breaks: bool,
-    pub reason: CacheReason,
-    /// Index of the last core or bridge tool in `tools`, counted as `stable_prefix_len` is: the place for a cache
-    /// breakpoint. Anthropic: `cache_control` on that entry. Bedrock: a `cachePoint` entry right behind it. Found tools
-    /// come after it, so what is cached up to here stays cached while they come and go. Absent where there is no such
-    /// tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(required = false)]
-    pub breakpoint: Option<usize>,
-}
-
-/// What was sent last in a session: enough to tell what a new answer changes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    pub format: String,
-    pub catalog: String,
-    pub config: String,
-    pub grant: String,
-    /// Head of the digest of each entry, 16 hexadecimal digits each.
-    entries: String,
-    /// Head of the digest of the listing's text; empty without one.
-    #[serde(default)]
-    listing: String,
-}
-
-impl Sent {
-    fn entry(&self, at: usize) -> Option<&str> {
-        self.entries.get(16 * at..16 * (at + 1))
-    }
-
-    fn len(&self) -> usize {
-        self.entries.len() / 16
-    }
-}
-
-fn digest_text(entry: &ArrayEntry) -> String {
-    format!("{:016x}", entry.digest)
 }
 
 /// What an answer was made from, told apart by digests.
@@ -305,7 +228,7 @@ impl Plan {
             self.base.push(',');
         }
         self.base.push_str(&entry.json);
-        self.base_digests.push_str(&digest_text(entry));
+        self.base_digests.push_str(&head_text(entry.digest));
         self.base_hash.add(&entry.digest.to_be_bytes());
         self.tokens_base += entry.tokens;
     }
@@ -440,7 +363,7 @@ fn listing_json(listing: &PlacedListing) -> String {
 }
 
 fn listing_digest(listing: &PlacedListing) -> String {
-    format!("{:016x}", Digest::of(listing.text.as_bytes()).short())
+    head_text(Digest::of(listing.text.as_bytes()).short())
 }
 
 /// The tools of a view for a target, by id.
@@ -569,16 +492,17 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     let fingerprint = hash.finish().to_string();
 
     let mut entries = plan.base_digests.clone();
-    warm.iter().for_each(|(_, entry)| entries.push_str(&digest_text(entry)));
+    warm.iter().for_each(|(_, entry)| entries.push_str(&head_text(entry.digest)));
     let sent = Sent {
         format: plan.target.name(),
         catalog: input.origin.catalog.clone(),
         config: input.origin.config.clone(),
         grant: input.origin.grant.clone(),
         entries,
+        found: warm.iter().map(|(tool, _)| head_text(tool.tool.tool.digest().short())).collect(),
         listing: plan.listing_digest.clone(),
     };
-    let cache = compare(&sent, input, plan.core + plan.bridge);
+    let cache = compare(&sent, input.previous, input.epoch, view, plan.core + plan.bridge);
     let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
     let tools = with_envelope(plan.target.format, entries);
     let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
@@ -661,45 +585,6 @@ fn write_array<'a>(format: Format, base: &str, more: impl Iterator<Item = &'a st
     } else {
         body.extend_from_slice(array.close.as_bytes());
     }
-}
-
-/// What a new answer does to the prompt cache of the previous one.
-fn compare(sent: &Sent, input: &AnswerInput<'_>, base_len: usize) -> CacheReport {
-    let breakpoint = base_len.checked_sub(1);
-    let Some(previous) = input.previous else {
-        let reason = CacheReason::First;
-        return CacheReport { stable_prefix_len: base_len, breaks: false, reason, breakpoint };
-    };
-    let stable = (0..sent.len()).take_while(|at| sent.entry(*at) == previous.entry(*at)).count();
-    let breaks = stable < previous.len();
-    let same_listing = sent.listing == previous.listing;
-    let gone = || {
-        let kept: HashSet<&str> = (0..sent.len()).filter_map(|at| sent.entry(at)).collect();
-        (stable..previous.len()).filter_map(|at| previous.entry(at)).any(|entry| !kept.contains(entry))
-    };
-    // A catalog that changed in deferred tools only is no reason: it shows nowhere before the next epoch.
-    let edited = sent.catalog != previous.catalog && (breaks || (!same_listing && !input.epoch));
-    let reason = if sent.entries == previous.entries && same_listing {
-        CacheReason::None
-    } else if sent.format != previous.format {
-        CacheReason::Format
-    } else if sent.grant != previous.grant {
-        CacheReason::Grant
-    } else if sent.config != previous.config {
-        CacheReason::Config
-    } else if edited {
-        CacheReason::Catalog
-    } else if input.epoch {
-        CacheReason::Epoch
-    } else if !same_listing {
-        // The listing that was kept is gone, and a new one tells of the catalog as it has become.
-        CacheReason::Catalog
-    } else if gone() {
-        CacheReason::Evicted
-    } else {
-        CacheReason::Warm
-    };
-    CacheReport { stable_prefix_len: stable, breaks, reason, breakpoint }
 }
 
 /// Identity of what an answer was made from besides catalogs and config.
@@ -880,8 +765,7 @@ mod tests {
             assert!(short.get("listing").is_none());
 
             // The next epoch begins with the catalog as it is.
-            let anew =
-                AnswerInput { previous: Some(&second.sent), epoch: true, if_fingerprint: None, ..known };
+            let anew = AnswerInput { epoch: true, if_fingerprint: None, ..known };
             let anew = body(&answer(&new, &fresh, &anew));
             assert_eq!(anew["cache"]["reason"], "epoch", "{placement}");
             assert!(anew["listing"]["text"].as_str().unwrap().contains("number 39"));

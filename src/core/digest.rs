@@ -105,6 +105,11 @@ pub fn name_suffix(name: &str) -> String {
     hex::encode(&Sha256::digest(name.as_bytes())[..4])
 }
 
+/// The head of a digest as 16 hexadecimal digits.
+pub fn head_text(head: u64) -> String {
+    format!("{head:016x}")
+}
+
 /// Writes a value compactly with the keys of every object sorted. Depth is bounded by the parser's own limit.
 fn write_sorted(value: &Value, out: &mut String) {
     match value {

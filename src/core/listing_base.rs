@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::assemble::PlacedListing;
-use super::digest::Digest;
+use super::digest::{Digest, head_text};
 use super::grant::{BridgeTool, Resolved, View};
 use super::listing::FORMS;
 use super::policy::ListingPlacement;
@@ -77,7 +77,7 @@ impl ListingBase {
             tools: self
                 .tools
                 .iter()
-                .map(|(name, digest)| (name.as_str(), format!("{digest:016x}")))
+                .map(|(name, digest)| (name.as_str(), head_text(*digest)))
                 .collect::<Vec<_>>(),
         };
         serde_json::to_string(&stored).unwrap_or_default()

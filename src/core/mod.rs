@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod bridge;
+pub mod cache;
 pub mod calls;
 pub mod catalog;
 pub mod digest;

@@ -212,7 +212,7 @@ mod tests {
             assert!(TAGS.iter().any(|(name, _)| *name == tag), "{place}: {tag}");
             count += 1;
         });
-        assert_eq!(count, 36);
+        assert_eq!(count, 38);
     }
 
     #[test]

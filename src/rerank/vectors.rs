@@ -56,7 +56,10 @@ pub(super) fn texts(url: &Url) -> usize {
 /// The path to call for the one that was typed: a route is kept, a base is completed, the route of a sibling is replaced.
 pub(super) fn path(typed: &str) -> String {
     let typed = typed.trim_end_matches('/');
-    if let Some(base) = OLLAMA.iter().find_map(|own| typed.strip_suffix(own)) {
+    // Its routes have no version.
+    if let Some(base) = OLLAMA.iter().find_map(|own| typed.strip_suffix(own))
+        && !route::has_version(base)
+    {
         return format!("{base}{}", OLLAMA[0]);
     }
     let last = route::last_segment(typed);

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
-use super::listing_bases::SessionPlan;
 use super::preload::Preload;
 use super::sessions::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
@@ -142,12 +141,21 @@ impl Toolrack {
             config: context.merged.digest.to_string(),
             grant: grant_digest(&request.fields.selection, context.window),
         };
-        let plan = self.session_plan(key, &context, plan, origin, request.epoch).await?;
-        telemetry::assemble(plan.kept.plan.tier, context.target.format.as_str());
-        let session =
-            SessionAssembly { context: &context, plan: &plan, request: &request, tools_ref, used, preload };
+        let held = self.hold_session(key).await?;
+        let previous = held.session.settings.assembled.as_deref();
+        let plan = self.session_plan(previous, &context, plan, &origin, request.epoch).await?;
+        telemetry::assemble(plan.plan.tier, context.target.format.as_str());
+        let session = SessionAssembly {
+            context: &context,
+            plan: &plan.plan,
+            origin,
+            request: &request,
+            tools_ref,
+            used,
+            preload,
+        };
         let answer = self
-            .update_session(key, Deed::Assembly, |stored, warm, now| {
+            .update_held(key, held, Deed::Assembly, |stored, warm, now| {
                 Ok(session.apply(stored, warm, now, warnings))
             })
             .await?;
@@ -205,7 +213,8 @@ fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<W
 /// One assembly of a session: a function of its snapshot.
 struct SessionAssembly<'a> {
     context: &'a Context,
-    plan: &'a SessionPlan,
+    plan: &'a Plan,
+    origin: Origin,
     request: &'a AssembleRequest,
     tools_ref: Option<String>,
     used: Vec<ToolKey>,
@@ -227,8 +236,7 @@ impl SessionAssembly<'_> {
             |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
         let purged = warm.purge(exists);
         let previous = stored.settings.assembled.as_deref();
-        let plan = self.plan.of(previous);
-        let limits = warm_limits(self.context.policy(), plan.room().unwrap_or(Some(0)));
+        let limits = warm_limits(self.context.policy(), self.plan.room().unwrap_or(Some(0)));
         let mut change = warm.touch(&self.used, now);
         change.removed = purged.removed;
         // Another assembly may have become the first meanwhile; its array is not changed unasked.
@@ -239,30 +247,30 @@ impl SessionAssembly<'_> {
         }
         // The start of a session is an epoch: no cache holds anything yet, so what was preloaded does not wait.
         change.extend(warm.settle(limits, self.request.epoch || !keys.is_empty()));
-        let shown = shown_warm(self.context, plan, warm);
+        let shown = shown_warm(self.context, self.plan, warm);
         warnings.extend(eviction_warning(self.context, &change.evicted));
         warnings.extend(preload.into_iter().flat_map(|preload| preload.warnings.iter().cloned()));
 
         let input = AnswerInput {
             warm: &shown,
-            origin: self.plan.origin.clone(),
+            origin: self.origin.clone(),
             previous: previous.map(|previous| &previous.sent),
             epoch: self.request.epoch,
             if_fingerprint: self.request.if_fingerprint.as_deref(),
             tools_ref: self.tools_ref.as_deref(),
             warnings,
         };
-        let answer = answer(self.context.view(), plan, &input);
+        let answer = answer(self.context.view(), self.plan, &input);
         let state = AssembledState {
             selection: self.request.fields.selection.clone(),
             tools_ref: self.tools_ref.clone(),
-            format: plan.target.format.as_str().to_owned(),
-            profile: plan.target.profile.as_str().to_owned(),
-            openapi: plan.target.dialect == Dialect::OpenApi,
-            strict: plan.target.strict,
+            format: self.plan.target.format.as_str().to_owned(),
+            profile: self.plan.target.profile.as_str().to_owned(),
+            openapi: self.plan.target.dialect == Dialect::OpenApi,
+            strict: self.plan.target.strict,
             window: self.context.window,
             sent: answer.sent.clone(),
-            listing_base: plan.listing_base,
+            listing_base: self.plan.listing_base,
         };
         let changed = previous != Some(&state);
         let update = Update {

@@ -12,7 +12,6 @@ use super::sessions::{AssembledState, Session};
 use super::{Error, Toolrack, blocking, now_ms};
 use crate::core::assemble::{Origin, Plan};
 use crate::core::digest::Digest;
-use crate::core::id::SessionKey;
 use crate::core::listing_base::ListingBase;
 use crate::store::ListingBaseTouch;
 
@@ -28,59 +27,37 @@ pub(super) struct KnownBase {
     stored_ms: i64,
 }
 
-/// What one assembly of a session goes by.
-pub(super) struct SessionPlan {
-    /// Of the present state.
-    pub fresh: Arc<PlanEntry>,
-    /// With the listing that the session keeps; the fresh one where it keeps none or that.
-    pub kept: Arc<PlanEntry>,
-    pub origin: Origin,
-    pub epoch: bool,
-}
-
-impl SessionPlan {
-    /// The base that a session keeps: nothing but the catalog may have changed.
-    fn base_of(&self, previous: Option<&AssembledState>) -> Option<Digest> {
-        let (previous, plan) = (previous?, &self.fresh.plan);
-        let sent = &previous.sent;
-        let same = sent.config == self.origin.config
-            && sent.grant == self.origin.grant
-            && sent.format == plan.target.name();
-        previous.listing_base.filter(|_| same && !self.epoch && !plan.sends_all())
-    }
-
-    /// The plan for a session as it is now, which another assembly may have changed since the plans were made.
-    pub(super) fn of(&self, previous: Option<&AssembledState>) -> &Plan {
-        let base = self.base_of(previous);
-        let entry = if base == self.kept.plan.listing_base { &self.kept } else { &self.fresh };
-        &entry.plan
-    }
+/// The base that a session keeps: nothing but the catalog may have changed since its last assembly.
+fn kept_base(previous: Option<&AssembledState>, plan: &Plan, origin: &Origin) -> Option<Digest> {
+    let previous = previous?;
+    let sent = &previous.sent;
+    let same =
+        sent.config == origin.config && sent.grant == origin.grant && sent.format == plan.target.name();
+    previous.listing_base.filter(|_| same && !plan.sends_all())
 }
 
 impl Toolrack {
-    /// Finds what the next assembly of a session goes by. The base that it starts with is stored when this answers.
+    /// What the next assembly of a session goes by: the plan of the present state, or one with the listing that the
+    /// session keeps. The base that it starts with is stored when this answers.
     pub(super) async fn session_plan(
         &self,
-        key: &SessionKey,
+        previous: Option<&AssembledState>,
         context: &Context,
         fresh: Arc<PlanEntry>,
-        origin: Origin,
+        origin: &Origin,
         epoch: bool,
-    ) -> Result<SessionPlan, Error> {
-        let session = self.session(key).await?;
-        let mut plan = SessionPlan { kept: Arc::clone(&fresh), fresh, origin, epoch };
-        match plan.base_of(session.settings.assembled.as_deref()) {
-            Some(base) if Some(base) == plan.fresh.plan.listing_base => return Ok(plan),
-            Some(base) => {
-                if let Some(kept) = self.kept_plan(context, base).await? {
-                    plan.kept = kept;
-                    return Ok(plan);
-                }
-            }
-            None => {}
+    ) -> Result<Arc<PlanEntry>, Error> {
+        let kept = kept_base(previous, &fresh.plan, origin).filter(|_| !epoch);
+        if kept.is_some() && kept == fresh.plan.listing_base {
+            return Ok(fresh);
         }
-        self.store_base(context, &plan.fresh).await?;
-        Ok(plan)
+        if let Some(base) = kept
+            && let Some(plan) = self.kept_plan(context, base).await?
+        {
+            return Ok(plan);
+        }
+        self.store_base(context, &fresh).await?;
+        Ok(fresh)
     }
 
     /// The plan of a view with the listing of a base; nothing when the base is gone.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::core::assemble::Sent;
+use crate::core::cache::Sent;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
 use crate::core::grant::Selection;

@@ -56,6 +56,12 @@ pub(super) struct Sessions {
     ttl_ms: i64,
 }
 
+/// The snapshot of a session with its lock.
+pub(super) struct HeldSession {
+    guard: OwnedMutexGuard<()>,
+    pub(super) session: Arc<Session>,
+}
+
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sessions")
@@ -143,16 +149,34 @@ impl Toolrack {
         Ok(session)
     }
 
-    /// Changes a session. The change is a function of the snapshot; what is durable in it is written before this
-    /// answers, also when the caller is gone by then.
+    /// A session that nothing else changes until this is dropped.
+    pub(super) async fn hold_session(&self, key: &SessionKey) -> Result<HeldSession, Error> {
+        let guard = self.0.sessions.guard(key).await;
+        let session = self.load_session(key).await?;
+        Ok(HeldSession { guard, session })
+    }
+
+    /// As [`Self::update_held`], for a session that is not held yet.
     pub(super) async fn update_session<T: Send + 'static>(
         &self,
         key: &SessionKey,
         deed: Deed,
         change: impl FnOnce(&Session, &mut WarmSet, i64) -> Result<(Update, T), Error>,
     ) -> Result<T, Error> {
-        let guard = self.0.sessions.guard(key).await;
-        let session = self.load_session(key).await?;
+        let held = self.hold_session(key).await?;
+        self.update_held(key, held, deed, change).await
+    }
+
+    /// Changes a session. The change is a function of the snapshot; what is durable in it is written before this
+    /// answers, also when the caller is gone by then.
+    pub(super) async fn update_held<T: Send + 'static>(
+        &self,
+        key: &SessionKey,
+        held: HeldSession,
+        deed: Deed,
+        change: impl FnOnce(&Session, &mut WarmSet, i64) -> Result<(Update, T), Error>,
+    ) -> Result<T, Error> {
+        let HeldSession { guard, session } = held;
         let now = now_ms();
         let mut warm = session.warm.clone();
         let (update, answer) = change(&session, &mut warm, now)?;

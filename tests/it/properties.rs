@@ -221,6 +221,11 @@ pub(crate) async fn check_same_bytes(tools: &[Value]) {
     );
     one.restart().await;
     assert_eq!(answers(&one.user_called(id), &queries).await, expected);
+    // Edited under the running session, which keeps its listing.
+    let edited = &tools[tools.len() / 20..];
+    for (app, seed) in [(&one, 13), (&other, 14)] {
+        app.user_called(id).put_catalog(&messy::shuffled(seed, edited.to_vec())).await.ok();
+    }
     assert_eq!(turns(&one.user_called(id), "s", late).await, turns(&other.user_called(id), "s", late).await);
 }
 

@@ -75,7 +75,7 @@ fn counts_empty_arrays_and_descriptions_are_limited_where_reports_say_so() {
     for (profile, most) in [
         (Profile::Openai, Some(128)),
         (Profile::Azure, Some(128)),
-        (Profile::Generic, Some(128)),
+        (Profile::Generic, None),
         (Profile::Deepseek, Some(128)),
         (Profile::Ollama, None),
     ] {

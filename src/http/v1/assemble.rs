@@ -12,7 +12,8 @@ use utoipa::ToSchema;
 
 use super::catalogs::ToolDefinition;
 use super::fields::{excluded, grant_body};
-use crate::core::assemble::{CacheReport, Counts, Tokens};
+use crate::core::assemble::{Counts, Tokens};
+use crate::core::cache::CacheReport;
 use crate::core::json::JsonLimits;
 use crate::core::listing_base::ListingChanges;
 use crate::core::warning::{FieldError, Warning};
