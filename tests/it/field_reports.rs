@@ -264,8 +264,16 @@ async fn a_change_of_the_catalog_reaches_every_session_at_once() {
         assert_eq!(gone["results"][0]["error"]["code"], "unknown_tool");
         let answer = user.assemble(json!({"session": session})).await.ok();
         assert_eq!(answer["warm"], json!(["paint_2"]), "what is gone leaves the array");
-        assert!(answer["listing"]["text"].as_str().unwrap().contains("slow_server_tool"));
-        assert!(!answer.to_string().contains("\"paint_1\""));
+        // The listing of a running session stays, and what it does not know is told beside it.
+        let changes = &answer["listing"]["changes"];
+        assert_eq!(
+            (&changes["added"], &changes["removed"]),
+            (&json!(["slow_server_tool"]), &json!(["paint_1"])),
+            "{answer}"
+        );
+        let anew = user.assemble(json!({"session": session, "epoch": true})).await.ok();
+        assert!(anew["listing"]["text"].as_str().unwrap().contains("slow_server_tool"));
+        assert!(!anew.to_string().contains("paint_1\""), "{anew}");
     }
     // What is taken away to nothing is told.
     app.admin().delete(&catalog).await.expect_status(204);

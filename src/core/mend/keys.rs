@@ -29,13 +29,16 @@ pub(super) fn rename(
     if rule == KeyRule::Any || !any_refused(root, rule) {
         return Ok(());
     }
+    let mut place = Place::default();
+    place.gather(root, rule);
+    if !place.assign(rule) {
+        return Ok(());
+    }
     if rule == KeyRule::TopLevel {
         // What refers to the root stands below it, where the keys may stay.
         refs::keep_root(root, budget, notes)?;
+        drop_references(root, notes);
     }
-    let mut place = Place::default();
-    place.gather(root, rule);
-    place.assign(rule);
     place.apply(root);
     place.tell(&ArgPath::default(), changes);
     for change in changes.iter() {
@@ -50,13 +53,46 @@ pub(super) fn rename(
     Ok(())
 }
 
+/// What says something about the root by way of a definition would go on about the old keys, so it goes.
+fn drop_references(root: &mut Map<String, Value>, notes: &mut Notes) {
+    let refers = |schema: &mut Value| {
+        let mut found = false;
+        if let Value::Object(map) = schema {
+            each_schema(map, &At::ROOT, &mut |map, _| found |= map.contains_key("$ref"));
+        }
+        found
+    };
+    let mut dropped = Vec::new();
+    if let Some(Value::Object(entries)) = root.get_mut("dependentSchemas")
+        && entries.values_mut().any(refers)
+    {
+        dropped.push("dependentSchemas");
+    }
+    if root.get_mut("not").is_some_and(refers) {
+        dropped.push("not");
+    }
+    if ["if", "then", "else"].iter().any(|keyword| root.get_mut(*keyword).is_some_and(refers)) {
+        dropped.extend(["if", "then", "else"]);
+    }
+    for keyword in dropped {
+        if root.shift_remove(keyword).is_some() {
+            notes.lost(
+                "keyword_dropped",
+                &At::ROOT,
+                &format!("`{keyword}` speaks of arguments by their old keys"),
+            );
+        }
+    }
+}
+
 /// A quick look before anything is built.
 fn any_refused(root: &mut Map<String, Value>, rule: KeyRule) -> bool {
     let refused = |map: &Map<String, Value>| {
         let properties = map.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.keys().any(|key| !rule.fits(key)))
     };
-    if rule == KeyRule::TopLevel && !SAME_OBJECT.iter().any(|keyword| root.contains_key(*keyword)) {
+    let others = SAME_OBJECT.iter().chain(&["dependentSchemas"]).any(|keyword| root.contains_key(*keyword));
+    if rule == KeyRule::TopLevel && !others {
         return refused(root);
     }
     let mut found = false;
@@ -121,17 +157,20 @@ impl Place {
         }
     }
 
-    fn assign(&mut self, rule: KeyRule) {
+    /// Gives every key its wire name. Answers whether any has another one.
+    fn assign(&mut self, rule: KeyRule) -> bool {
         let mut taken: HashSet<String> =
             self.keys.iter().map(|(key, _)| key.clone()).filter(|key| rule.fits(key)).collect();
+        let mut renamed = false;
         for (key, wire) in &mut self.keys {
+            renamed |= !rule.fits(key);
             *wire = if rule.fits(key) { key.clone() } else { wire_key(key, rule, &mut taken) };
             self.wire.insert(key.clone(), wire.clone());
         }
-        self.below.values_mut().for_each(|place| place.assign(rule));
-        if let Some(items) = &mut self.items {
-            items.assign(rule);
+        for place in self.below.values_mut().chain(self.items.as_deref_mut()) {
+            renamed |= place.assign(rule);
         }
+        renamed
     }
 
     fn name(&self, key: &str) -> String {

@@ -40,6 +40,8 @@ mod tests_checker;
 #[cfg(test)]
 mod tests_properties;
 #[cfg(test)]
+mod tests_weaker;
+#[cfg(test)]
 mod tests_words;
 mod types;
 mod union;

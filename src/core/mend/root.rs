@@ -52,6 +52,10 @@ pub(super) fn settle(
         }
     }
     if root.get("type") != Some(&json!("object")) {
+        if root.contains_key("type") {
+            // What refers to the root may be of the other types.
+            refs::keep_root(root, joiner.budget, joiner.notes)?;
+        }
         shape::set_object_type(root);
         joiner.notes.mended("root_changed", &at, "the type of the root is `object`");
     }

@@ -9,7 +9,7 @@ use super::notes::{Notes, tell};
 use super::walk::{At, dedupe, weight};
 use super::{Budget, Stop, refs, types};
 use crate::core::profile::SchemaRules;
-use crate::core::text::clip;
+use crate::core::text::{clip, first_sentence, one_line};
 
 /// Alternatives of one property that are told apart; with more, anything is allowed.
 const MAX_VARIANTS: usize = 8;
@@ -126,8 +126,13 @@ impl Joiner<'_> {
         }
         if let Some(Value::Object(entries)) = map.shift_remove("dependentSchemas") {
             self.notes.lost("union_flattened", at, "what holds under a condition is told in the description");
-            for (key, entry) in entries {
-                tell(map, &format!("with {key}: {}", clip(&entry.to_string(), LABEL_CHARS)));
+            let texts: Vec<String> = entries
+                .iter()
+                .take(MAX_LABELS)
+                .map(|(key, entry)| format!("with {key}: {}", clip(&entry.to_string(), LABEL_CHARS)))
+                .collect();
+            tell(map, &texts.join("; "));
+            for (_, entry) in entries {
                 self.overlay_any(map, [entry, json!({})].into_iter(), at)?;
             }
         }
@@ -391,7 +396,7 @@ fn labels(forms: &[Map<String, Value>], keyword: &str, base: &Map<String, Value>
     Some(format!("{word}: {}", shown.join(" or ")))
 }
 
-/// The constants of a form and the names that it requires beyond those of the schema around it.
+/// The constants of a form and the names that it requires beyond those of the schema around it, else its title.
 fn label(form: &Map<String, Value>, asked: &HashSet<&str>) -> String {
     let mut parts = Vec::new();
     let properties = form.get("properties").and_then(Value::as_object);
@@ -405,6 +410,11 @@ fn label(form: &Map<String, Value>, asked: &HashSet<&str>) -> String {
         if properties.and_then(|properties| properties.get(name)).and_then(only_value).is_none() {
             parts.push(name.to_owned());
         }
+    }
+    if parts.is_empty()
+        && let Some(title) = ["title", "description"].iter().find_map(|keyword| form.get(*keyword)?.as_str())
+    {
+        parts.push(first_sentence(&one_line(title)).to_owned());
     }
     clip(&parts.join(", "), LABEL_CHARS).into_owned()
 }

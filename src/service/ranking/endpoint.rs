@@ -43,7 +43,8 @@ pub(in crate::service) struct Endpoint<'a> {
     pub owner: Scope,
     pub tenant: Digest,
     api_key: Option<SecretString>,
-    time: Duration,
+    /// When the search has to go on without it.
+    latest: Instant,
     /// When its time is over.
     pub ends: Instant,
 }
@@ -51,7 +52,7 @@ pub(in crate::service) struct Endpoint<'a> {
 impl Endpoint<'_> {
     /// Its time begins now.
     pub(super) fn begin(self) -> Self {
-        Self { ends: Instant::now() + self.time, ..self }
+        Self { ends: self.latest.min(Instant::now() + deadline(self.matcher)), ..self }
     }
 
     /// The request but for query and documents.
@@ -78,9 +79,10 @@ impl Toolrack {
         let api_key = self.open_secret(&owner, head, &origin_of(&matcher.endpoint))?;
         // A request that takes too long fails as a whole; there must be time left to rank by words.
         let most = self.0.limits.request_timeout;
-        let time = deadline(matcher).min(most - most / MARGIN_PARTS);
-        let ends = Instant::now() + time;
-        Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, time, ends })
+        let now = Instant::now();
+        let latest = now + (most - most / MARGIN_PARTS);
+        let ends = latest.min(now + deadline(matcher));
+        Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, latest, ends })
     }
 
     /// As [`document`], made once.
