@@ -29,7 +29,7 @@ pub enum LintOutcome {
 /// One finding about a tool's schema.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LintFinding {
-    /// A stable code; `/docs/errors` and the README explain each.
+    /// A stable code; docs/profiles.md explains each.
     #[schema(value_type = String)]
     pub code: &'static str,
     /// JSON pointer into the tool's schema.

@@ -61,6 +61,33 @@ fn the_readme_has_the_tables_that_the_code_says() {
     );
 }
 
+/// The rules of every provider, and what is found in schemas.
+fn profiles_document() -> String {
+    let mut text = String::from(
+        "# Providers\n\nWhat each profile keeps, and how tools are mended for it. Made from the code: \
+         `UPDATE_DOCS=1 cargo test --test it readme`.\n\n",
+    );
+    text.push_str(toolrack::core::profile::documentation().trim());
+    text.push_str(
+        "\n\n## Findings\n\nWhat `catalog/lint` tells about a schema.\n\n| code | meaning |\n|---|---|\n",
+    );
+    for (code, meaning) in toolrack::core::mend::LINTS {
+        writeln!(text, "| `{code}` | {} |", cell(meaning)).unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_rules_of_providers_are_those_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/profiles.md");
+    let current = profiles_document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let present = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(present == current, "run `UPDATE_DOCS=1 cargo test --test it readme`");
+}
+
 /// Rust sources below a folder.
 fn sources(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
