@@ -379,10 +379,9 @@ fn tool_warnings(tool: &ViewTool, made: &TargetTool) -> impl Iterator<Item = War
     let lossy = made.lints.iter().find(|lint| lint.lossy).map(|lint| {
         let more = made.lints.iter().filter(|lint| lint.lossy).count() - 1;
         let and = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        let detail = format!(
-            "at `{}`: {}{and}; calls are checked against the tool's own schema",
-            lint.pointer, lint.detail
-        );
+        let place = if lint.pointer.is_empty() { "in its schema" } else { &lint.pointer };
+        let detail =
+            format!("{place}: {}{and}; calls are checked against the tool's own schema", lint.detail);
         Warning::new("schema_mended", detail).for_tool(name)
     });
     clipped.into_iter().chain(lossy)
