@@ -20,7 +20,7 @@ use super::grant::{BridgeTool, View, ViewTool};
 use super::listing::{self, ListedGroup, ListedTool};
 use super::listing_base::{ListingBase, ListingChanges};
 use super::policy::{ListingPlacement, Policy, Switch};
-use super::target::{ArrayEntry, Target, TargetTool};
+use super::target::{ArrayEntry, StrictRoom, Target, TargetTool};
 use super::tokens;
 use super::warning::Warning;
 
@@ -104,6 +104,8 @@ pub struct Plan {
     bridge: usize,
     tokens_all: usize,
     tokens_base: usize,
+    /// Of strict tools, what is left for those that are found.
+    strict_room: StrictRoom,
 }
 
 impl Plan {
@@ -125,14 +127,14 @@ impl Plan {
         }
         let base = listing.as_ref().map(|listing| ListingBase::of(tier, listing, view).to_text());
         let listing_base = base.map(|text| ListingBase::digest(&text));
-        Self { listing_base, ..Self::compose(view, policy, target, (tier, listing), warnings) }
+        Self { listing_base, ..Self::compose(view, target, (tier, listing), warnings) }
     }
 
     /// The plan of a session that keeps an earlier listing. For views with deferred tools only.
     pub fn with_base(view: &View, policy: &Policy, target: Target, window: u32, base: &ListingBase) -> Self {
         let listing = base.listing.clone();
         let mut warnings = Vec::new();
-        if listing.text == listing::header(&policy.bridge_prefix) {
+        if listing.text == listing::header(&view.bridge_prefix) {
             warnings.push(over_budget(listing_budget(policy, window)));
         }
         if policy.listing_placement != listing.placement {
@@ -141,14 +143,13 @@ impl Plan {
         Self {
             listing_base: Some(ListingBase::digest(&base.to_text())),
             changes: base.changes(view),
-            ..Self::compose(view, policy, target, (base.tier, Some(listing)), warnings)
+            ..Self::compose(view, target, (base.tier, Some(listing)), warnings)
         }
     }
 
     /// Puts the parts that no session changes together, for a tier and its listing.
     fn compose(
         view: &View,
-        policy: &Policy,
         target: Target,
         (tier, listing): (u8, Option<PlacedListing>),
         mut warnings: Vec<Warning>,
@@ -188,6 +189,7 @@ impl Plan {
                 view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
             ),
             tokens_base: 0,
+            strict_room: StrictRoom::of(target),
             listing: None,
             listing_base: None,
             changes: None,
@@ -196,15 +198,18 @@ impl Plan {
             .add(format.as_str().as_bytes())
             .add(target.profile.as_str().as_bytes())
             .add(plan.listing_json.as_bytes());
+        let mut told = Told::default();
         for (id, tool) in base {
             let Some(made) = of(id) else { continue };
+            let made = &told.fitting(tool, made, target, &mut plan.strict_room);
             let Some(entry) = made.entry(tool.wire_name(), &tool.tool.tool) else { continue };
             plan.push(entry);
-            plan.warnings.extend(tool_warnings(tool, made));
+            told.about(tool, made);
             plan.base_names
                 .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
             plan.base_args.extend(made.arg_map_document().map(|map| (tool.wire_name().to_owned(), map)));
         }
+        plan.warnings.extend(told.warnings());
         if active {
             plan.bridge = BridgeTool::ALL.len();
             let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
@@ -212,7 +217,7 @@ impl Plan {
                 let json = bridge::render(
                     tool,
                     format,
-                    &policy.bridge_prefix,
+                    &view.bridge_prefix,
                     inside.map(|listing| listing.text.as_str()),
                 );
                 let count = tokens::count(&json);
@@ -291,7 +296,7 @@ fn plan_listing(
         return None;
     }
     let budget = listing_budget(policy, window);
-    let listing = listing::render(&listed_groups(view, deferred), budget, &policy.bridge_prefix)?;
+    let listing = listing::render(&listed_groups(view, deferred), budget, &view.bridge_prefix)?;
     if listing.header_only {
         warnings.push(over_budget(budget));
     }
@@ -371,38 +376,78 @@ fn made_for(view: &View, target: Target) -> Vec<Arc<TargetTool>> {
     view.tools.iter().map(|tool| tool.for_target(target)).collect()
 }
 
-/// What is said otherwise about a tool than it came.
-fn tool_warnings(tool: &ViewTool, made: &TargetTool) -> impl Iterator<Item = Warning> {
-    let name = tool.stored_name();
-    let detail = "the description is longer than the format allows and was cut; tool_describe has all of it";
-    let clipped = made.clipped.then(|| Warning::new("description_clipped", detail).for_tool(name));
-    let lossy = made.lints.iter().find(|lint| lint.lossy).map(|lint| {
-        let more = made.lints.iter().filter(|lint| lint.lossy).count() - 1;
-        let and = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-        let place = if lint.pointer.is_empty() { "in its schema" } else { &lint.pointer };
-        let detail =
-            format!("{place}: {}{and}; calls are checked against the tool's own schema", lint.detail);
-        Warning::new("schema_mended", detail).for_tool(name)
-    });
-    clipped.into_iter().chain(lossy)
+/// Warnings of one kind about the tools of an array; more are counted.
+const MAX_TOLD: usize = 20;
+
+/// What is said otherwise about the tools of an array than they came.
+#[derive(Debug, Default)]
+struct Told {
+    clipped: Vec<Warning>,
+    mended: Vec<Warning>,
+    unstrict: Vec<Warning>,
 }
 
-/// Warnings of one kind about tools that a target does not take.
-const MAX_LEFT_OUT: usize = 20;
+impl Told {
+    /// A tool as it may stand in the array: without strict mode, where the provider takes no more of that in a request.
+    fn fitting(
+        &mut self,
+        tool: &ViewTool,
+        made: &Arc<TargetTool>,
+        target: Target,
+        room: &mut StrictRoom,
+    ) -> Arc<TargetTool> {
+        if room.take(made) {
+            return Arc::clone(made);
+        }
+        let detail = "sent without strict mode: the provider takes no more strict tools in one request";
+        self.unstrict.push(Warning::new("not_strict", detail).for_tool(tool.stored_name()));
+        tool.for_target(Target { strict: false, ..target })
+    }
+
+    fn about(&mut self, tool: &ViewTool, made: &TargetTool) {
+        let name = tool.stored_name();
+        if made.clipped {
+            let detail =
+                "the description is longer than the format allows and was cut; tool_describe has all of it";
+            self.clipped.push(Warning::new("description_clipped", detail).for_tool(name));
+        }
+        let lossy = || made.lints.iter().filter(|lint| lint.lossy);
+        if let Some(lint) = lossy().next() {
+            let and = match lossy().count() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            let place = if lint.pointer.is_empty() { "in its schema" } else { &lint.pointer };
+            let detail =
+                format!("{place}: {}{and}; calls are checked against the tool's own schema", lint.detail);
+            self.mended.push(Warning::new("schema_mended", detail).for_tool(name));
+        }
+    }
+
+    fn warnings(self) -> Vec<Warning> {
+        let kinds = [self.clipped, self.mended, self.unstrict];
+        kinds.into_iter().flat_map(|warnings| bounded(warnings, MAX_TOLD)).collect()
+    }
+}
+
+/// The first warnings of one kind, and how many more there are.
+fn bounded(mut warnings: Vec<Warning>, most: usize) -> Vec<Warning> {
+    let more = warnings.len().saturating_sub(most);
+    warnings.truncate(most);
+    if let Some(code) = warnings.first().map(|warning| warning.code).filter(|_| more > 0) {
+        warnings.push(Warning::new(code, format!("the same holds for {more} more tools")));
+    }
+    warnings
+}
 
 fn left_out_warnings(view: &View, made: &[Arc<TargetTool>]) -> Vec<Warning> {
-    let left_out = || view.tools.iter().zip(made).filter(|(_, made)| made.left_out);
+    let left_out = view.tools.iter().zip(made).filter(|(_, made)| made.left_out);
     let warning = |(tool, made): (&ViewTool, &Arc<TargetTool>)| {
         let why = made.lints.first().map_or("it cannot be mended", |lint| &lint.detail);
         let detail = format!("left out of the array: {why}; tool_search and tool_call still reach it");
         Warning::new("tool_left_out", detail).for_tool(tool.stored_name())
     };
-    let mut warnings: Vec<Warning> = left_out().take(MAX_LEFT_OUT).map(warning).collect();
-    let more = left_out().count().saturating_sub(MAX_LEFT_OUT);
-    if more > 0 {
-        warnings.push(Warning::new("tool_left_out", format!("{more} more tools are left out of the array")));
-    }
-    warnings
+    bounded(left_out.map(warning).collect(), MAX_TOLD)
 }
 
 /// By wire name, the changes of a tool's arguments, see [`TargetTool::arg_map_document`].
@@ -457,11 +502,15 @@ struct Tail<'a> {
 
 /// Joins a plan and a session's warm tools to the answer's bytes.
 pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
+    let (mut told, mut strict_room) = (Told::default(), plan.strict_room);
     let made: Vec<(&ViewTool, Arc<TargetTool>)> = input
         .warm
         .iter()
         .filter_map(|id| view.get(*id))
-        .map(|tool| (tool, tool.for_target(plan.target)))
+        .map(|tool| {
+            let made = tool.for_target(plan.target);
+            (tool, told.fitting(tool, &made, plan.target, &mut strict_room))
+        })
         .collect();
     let warm: Vec<(&ViewTool, &ArrayEntry)> = made
         .iter()
@@ -470,14 +519,14 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     let mut hash = plan.base_hash.clone();
     let mut name_map = plan.base_names.clone();
     let mut arg_map = Cow::Borrowed(&plan.base_args);
-    let mut mended = Vec::new();
     for (tool, made) in &made {
         name_map.extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
         if let Some(map) = made.arg_map_document() {
             arg_map.to_mut().insert(tool.wire_name().to_owned(), map);
         }
-        mended.extend(tool_warnings(tool, made));
+        told.about(tool, made);
     }
+    let told = told.warnings();
     for (_, entry) in &warm {
         hash.add(&entry.digest.to_be_bytes());
     }
@@ -531,7 +580,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
             .iter()
             .chain(&view.join_warnings)
             .chain(&plan.warnings)
-            .chain(&mended)
+            .chain(&told)
             .chain(&input.warnings)
             .collect(),
     };

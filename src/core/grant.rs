@@ -161,6 +161,7 @@ pub struct View {
     pub warnings: Vec<Warning>,
     /// What joining catalogs and config came to: concerns assemblies.
     pub join_warnings: Vec<Warning>,
+    /// As the provider takes it.
     pub bridge_prefix: String,
     /// Per catalog: the id of each of its tools that can be found now, in the catalog's order, or [`HIDDEN`].
     candidates: Vec<Vec<u32>>,
@@ -205,7 +206,8 @@ impl View {
         join_warnings.extend(core_not_found(policy, &joined, &group_names));
         let core = SelectorSet::new(&policy.core);
         let unavailable = SelectorSet::new(selections.iter().flat_map(|selection| &selection.unavailable));
-        let wire_names = unique_wire_names(&joined, &policy.bridge_prefix, profile);
+        let bridge_prefix = profile.fitted(&policy.bridge_prefix);
+        let wire_names = unique_wire_names(&joined, &bridge_prefix, profile);
         let mut group_ids: BTreeMap<&str, u32> =
             group_names.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(name, _)| (*name, 0)).collect();
         group_ids.values_mut().zip(0..).for_each(|(id, at)| *id = at);
@@ -216,7 +218,7 @@ impl View {
             groups: group_ids.keys().map(|name| grouping.view_group(name)).collect(),
             warnings,
             join_warnings,
-            bridge_prefix: policy.bridge_prefix.clone(),
+            bridge_prefix,
             candidates: Vec::new(),
             mapped: HashMap::new(),
             uploaded: HashMap::new(),
@@ -304,12 +306,19 @@ impl View {
 
     /// What a wire, stored or uploaded name means, in this order; the bridge comes before all.
     pub fn resolve(&self, name: &str) -> Resolved<'_> {
-        if let Some(base) = name.strip_prefix(self.bridge_prefix.as_str())
-            && let Some(tool) = BridgeTool::ALL.into_iter().find(|tool| tool.base_name() == base)
-        {
-            return Resolved::Bridge(tool);
+        let bridge = |is_same: fn(&str, &str) -> bool| {
+            let mut tools = BridgeTool::ALL.into_iter();
+            tools.find(|tool| is_same(&tool.name(&self.bridge_prefix), name)).map(Resolved::Bridge)
+        };
+        if let Some(tool) = bridge(|own, name| own == name) {
+            return tool;
         }
-        self.resolve_tool(name)
+        match self.resolve_tool(name) {
+            // The prefix as another profile has it.
+            Resolved::Unknown => bridge(|own, name| own.replace('-', "_") == name.replace('-', "_"))
+                .unwrap_or(Resolved::Unknown),
+            tool => tool,
+        }
     }
 
     /// As [`Self::resolve`], for places where a bridge tool is never meant.
@@ -331,16 +340,17 @@ impl View {
             return None;
         }
         let names = self.other_names.get_or_init(|| {
-            let of = |(id, tool): (u32, &ViewTool)| {
-                let narrowed = Profile::ALL.map(|profile| profile.wire_name(tool.stored_name()).into_owned());
-                let usual = tool.tool.wire_name().to_owned();
-                narrowed
-                    .into_iter()
-                    .chain([usual])
-                    .map(move |name| (name.into_boxed_str(), id))
-                    .collect::<Vec<_>>()
-            };
-            (0..).zip(&self.tools).flat_map(of).collect()
+            let mut names = HashMap::new();
+            for (id, tool) in (0..).zip(&self.tools) {
+                let of_profiles = Profile::ALL.iter().map(|profile| profile.wire_name(tool.stored_name()));
+                for other in of_profiles.chain([Cow::Borrowed(tool.tool.wire_name())]) {
+                    // Most names fit everywhere.
+                    if other != tool.stored_name() && other != tool.wire_name() {
+                        names.insert(other.into(), id);
+                    }
+                }
+            }
+            names
         });
         names.get(name).copied()
     }

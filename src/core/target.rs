@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::digest::Digest;
 use super::format::{self, Format, How, TokenCounts};
-use super::mend::{ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, mend};
-use super::profile::Profile;
+use super::mend::{ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, StrictUse, mend};
+use super::profile::{Profile, StrictRules};
 use super::tokens;
 use super::tool::Tool;
 
@@ -91,7 +91,8 @@ pub struct TargetTool {
     pub lints: Box<[Lint]>,
     /// The schema as it is sent, where it is not the tool's own.
     schema: Option<Box<str>>,
-    strict: bool,
+    /// What it counts towards the strict tools of a request, where it is sent as strict.
+    strict: Option<StrictUse>,
     no_arguments: bool,
     /// Made when it first stands in an array: most tools never do.
     entry: OnceLock<ArrayEntry>,
@@ -110,7 +111,7 @@ impl TargetTool {
             arg_map: arg_map.into(),
             lints: notes.into(),
             schema: (outcome == Outcome::Mended).then(|| schema.into_owned().into()),
-            strict: strict.is_some(),
+            strict,
             no_arguments,
             entry: OnceLock::new(),
         };
@@ -137,7 +138,7 @@ impl TargetTool {
             omits_empty_description: layout.empty_description
                 && profile.limits().omit_empty_description.value,
             openapi: dialect == Dialect::OpenApi && layout.openapi_schema.is_some(),
-            strict: self.strict,
+            strict: self.strict.is_some(),
             no_arguments: self.no_arguments && dialect == Dialect::OpenApi,
         }
     }
@@ -163,8 +164,43 @@ impl TargetTool {
     }
 }
 
-/// Targets of one tool that are kept at a time: a scope's agents speak few formats.
-const MAX_KEPT: usize = 8;
+/// How much of what a request may hold of strict tools is left; each none where the provider names no figure.
+#[derive(Debug, Clone, Copy)]
+pub struct StrictRoom {
+    tools: Option<usize>,
+    optional: Option<usize>,
+    unions: Option<usize>,
+}
+
+impl StrictRoom {
+    /// All of it.
+    pub fn of(target: Target) -> Self {
+        let rules = target.profile.limits().strict;
+        let most = |figure: fn(&StrictRules) -> Option<usize>| rules.as_ref().and_then(figure);
+        Self {
+            tools: most(|rules| rules.max_tools),
+            optional: most(|rules| rules.max_optional),
+            unions: most(|rules| rules.max_unions),
+        }
+    }
+
+    /// Takes a tool's share. False, and nothing is taken, for a tool that has to be sent without strict mode.
+    pub fn take(&mut self, tool: &TargetTool) -> bool {
+        let Some(used) = tool.strict else { return true };
+        let less = |room: Option<usize>, share: usize| match room {
+            None => Some(None),
+            Some(room) => room.checked_sub(share).map(Some),
+        };
+        let left = (less(self.tools, 1), less(self.optional, used.optional), less(self.unions, used.unions));
+        let (Some(tools), Some(optional), Some(unions)) = left else { return false };
+        *self = Self { tools, optional, unions };
+        true
+    }
+}
+
+/// Targets of one tool that are kept at a time: a scope's agents speak few formats, and the caches weigh a catalog as if two
+/// were.
+const MAX_KEPT: usize = 4;
 
 /// A tool for the targets that were asked for, each made once.
 #[derive(Debug, Default)]

@@ -39,6 +39,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
     (
+        "not_strict",
+        "The provider takes no more strict tools in one request; this one is sent without strict mode.",
+    ),
+    (
         "preload_failed",
         "The matcher's endpoint did not rank, so nothing was preloaded; the detail begins with the reason.",
     ),

@@ -122,6 +122,71 @@ async fn names_of_another_profile_still_mean_their_tool() {
 }
 
 #[tokio::test]
+async fn the_bridge_has_names_that_the_provider_takes() {
+    let app = TestApp::start().await;
+    let config = json!({"enabled": "on", "bridge_prefix": "my-", "profile": "bedrock-nova"});
+    let user = user_with(&app, &odd_tools(), config).await;
+    let answer = user.assemble(json!({"session": "s", "format": "bedrock_converse"})).await.ok();
+    assert_eq!(array_names(&answer), ["my_tool_search", "my_tool_describe", "my_tool_call"]);
+    assert!(answer["listing"]["text"].as_str().unwrap().contains("my_tool_call"), "{answer}");
+    // Both spellings mean the bridge, also after a change of the provider.
+    for profile in ["bedrock-nova", "bedrock"] {
+        for name in ["my_tool_search", "my-tool_search"] {
+            let call = json!({"toolUse": {"toolUseId": "1", "name": name, "input": {"query": "say hello"}}});
+            let body = json!({"format": "bedrock_converse", "profile": profile, "call": call});
+            let result = user.bridge(body).await.ok()["results"][0].clone();
+            assert_eq!(result["action"], "respond", "{profile} {name}: {result}");
+            assert!(result["content"].to_string().contains("plain"), "{profile} {name}: {result}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_holds_no_more_strict_tools_than_the_provider_takes() {
+    let app = TestApp::start().await;
+    let tools: Vec<Value> = (0..30)
+        .map(|at| {
+            json!({"name": format!("sort_{at:02}"), "description": "Sorts a box.", "parameters": {"type": "object",
+                "properties": {"box": {"type": "string"}}, "required": ["box"], "additionalProperties": false}})
+        })
+        .collect();
+    let user = user_with(&app, &tools, json!({"enabled": "off"})).await;
+    let answer =
+        user.assemble(json!({"format": "anthropic", "profile": "anthropic", "strict": true})).await.ok();
+    let tools = answer["tools"].as_array().unwrap();
+    let strict = tools.iter().filter(|tool| tool["strict"] == true).count();
+    assert_eq!((tools.len(), strict), (30, 20), "{answer}");
+    assert_eq!(warning_codes(&answer), ["not_strict"; 10]);
+    // Found tools share what is left.
+    let config =
+        json!({"enabled": "on", "core": (0..18).map(|at| format!("sort_{at:02}")).collect::<Vec<_>>()});
+    user.put_config(&config).await.ok();
+    let body = json!({"session": "s", "format": "anthropic", "profile": "anthropic", "strict": true});
+    user.assemble(body.clone()).await.ok();
+    user.describe(json!({"session": "s", "names": ["sort_25", "sort_26", "sort_27"]})).await.ok();
+    let answer = user.assemble(body).await.ok();
+    let tools = answer["tools"].as_array().unwrap();
+    assert_eq!(tools.iter().filter(|tool| tool["strict"] == true).count(), 20, "{answer}");
+    assert_eq!(answer["warm"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn warnings_of_one_kind_are_told_a_few_times_and_counted() {
+    let app = TestApp::start().await;
+    let tools: Vec<Value> = (0..100)
+        .map(|at| {
+            json!({"name": format!("t{at}"), "parameters": {"oneOf": [{"type": "object"}, {"type": "object",
+            "properties": {"a": {"type": "string"}}}]}})
+        })
+        .collect();
+    let user = user_with(&app, &tools, json!({"enabled": "off"})).await;
+    let answer = user.assemble(json!({})).await.ok();
+    let warnings = answer["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 21, "{answer}");
+    assert!(warnings[20]["detail"].as_str().unwrap().contains("80 more tools"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_provider_with_a_maximum_gets_no_more() {
     let app = TestApp::start().await;
     let tools: Vec<Value> = (0..200)

@@ -104,6 +104,13 @@ impl Profile {
         if self.limits().names.fits(&common) { common } else { Cow::Owned(self.with_suffix(stored)) }
     }
 
+    /// The beginning of a name with what does not fit as `_`.
+    pub fn fitted(self, prefix: &str) -> String {
+        let also = self.limits().names.also;
+        let fits = |character: char| character.is_ascii_alphanumeric() || also.contains(character);
+        prefix.chars().map(|character| if fits(character) { character } else { '_' }).collect()
+    }
+
     /// A stored name with its hash, also where it would fit without.
     pub fn with_suffix(self, stored: &str) -> String {
         let common = names::with_suffix(stored);
