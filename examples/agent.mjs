@@ -51,6 +51,7 @@ class Agent {
   listing = null;
   nameMap = {};
   fingerprint = undefined;
+  note = null;
 
   constructor(toolrack, session) {
     this.toolrack = toolrack;
@@ -75,6 +76,12 @@ class Agent {
       this.tools = answer.tools;
       this.listing = answer.listing;
       this.nameMap = answer.name_map ?? {};
+    }
+    const note = answer.listing_changes?.text;
+    if (note && note !== this.note) {
+      // The catalog was edited: this line belongs at the end of the conversation.
+      this.note = note;
+      say("note", note);
     }
     return answer;
   }

@@ -69,6 +69,7 @@ class Agent:
         self.toolrack = toolrack
         self.scope = {"user": USER, "session": session}
         self.tools, self.listing, self.name_map, self.fingerprint = None, None, {}, None
+        self.note = None
 
     def assemble(self, **fields):
         """Refreshes the tool array. Says whether it changed; an equal one is not even sent."""
@@ -85,6 +86,10 @@ class Agent:
         self.fingerprint = answer["fingerprint"]
         if answer["changed"]:
             self.tools, self.listing, self.name_map = answer["tools"], answer["listing"], answer.get("name_map", {})
+        note = (answer.get("listing_changes") or {}).get("text")
+        if note and note != self.note:  # the catalog was edited: this line belongs at the end of the conversation
+            self.note = note
+            say("note", note)
         return answer
 
     def run(self, calls):
