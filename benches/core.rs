@@ -7,12 +7,13 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolrack::core::assemble::{AnswerInput, Plan, answer};
+use toolrack::core::assemble::{AnswerInput, answer};
 use toolrack::core::catalog::{Catalog, read_upload, replace};
 use toolrack::core::format::ingest::EntryLimits;
 use toolrack::core::grant::{Catalogs, Selection, View};
 use toolrack::core::lexical::Document;
 use toolrack::core::matches::by_keywords;
+use toolrack::core::plan::Plan;
 use toolrack::core::policy::{self, Layer, Policy};
 use toolrack::core::profile::Profile;
 use toolrack::core::ranking::{CatalogIndex as Index, Part, search};

@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::assemble::PlacedListing;
 use super::digest::{Digest, head_text};
 use super::grant::{BridgeTool, Resolved, View};
 use super::listing::FORMS;
+use super::plan::PlacedListing;
 use super::policy::ListingPlacement;
 
 /// Names of each kind in [`ListingChanges`], and in its text, which is paid for in every later turn.
@@ -173,10 +173,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::core::assemble::Plan;
     use crate::core::catalog::{Catalog, read_upload, replace};
     use crate::core::format::ingest::EntryLimits;
     use crate::core::grant::{Catalogs, Selection};
+    use crate::core::plan::Plan;
     use crate::core::policy::{Layer, Policy, merge, parse};
     use crate::core::profile::Profile;
     use crate::core::target::Target;

@@ -10,9 +10,10 @@ use super::assemble::PlanEntry;
 use super::context::Context;
 use super::sessions::{AssembledState, Session};
 use super::{Error, Toolrack, blocking, now_ms};
-use crate::core::assemble::{Origin, Plan};
+use crate::core::assemble::Origin;
 use crate::core::digest::Digest;
 use crate::core::listing_base::ListingBase;
+use crate::core::plan::Plan;
 use crate::store::ListingBaseTouch;
 
 /// How much longer than its sessions a base is kept: one that was stored less than this ago is not stored again for a

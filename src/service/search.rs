@@ -12,13 +12,14 @@ use super::ranking::{Asking, MatchExplanation, Ranking, SearchMode};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
-use crate::core::assemble::Plan;
 use crate::core::format::Format;
 use crate::core::grant::{View, ViewTool};
 use crate::core::lexical::Unmet;
 use crate::core::matches::{self, Confidence, Found, Scored};
+use crate::core::plan::Plan;
 use crate::core::text::{clip, one_line};
 use crate::core::tokens;
+use crate::core::tool_text;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
 use crate::telemetry;
@@ -349,8 +350,8 @@ impl MatchWriter<'_> {
         let detail = self.affordable_detail(entry);
         let description = match detail {
             Detail::Names => None,
-            Detail::Brief => Some(matches::brief_description(tool)),
-            Detail::Full => Some(matches::whole_description(tool)),
+            Detail::Brief => Some(tool_text::brief_description(tool)),
+            Detail::Full => Some(tool_text::whole_description(tool)),
         };
         Some(ToolMatch {
             name: entry.stored_name().to_owned(),
@@ -361,7 +362,7 @@ impl MatchWriter<'_> {
             confidence: scored.confidence,
             state: state(entry, self.plan, self.warm),
             explain: None,
-            required: (self.detail != Detail::Names).then(|| matches::required_arguments(tool)),
+            required: (self.detail != Detail::Names).then(|| tool_text::required_arguments(tool)),
             parameters: (detail == Detail::Full)
                 .then(|| {
                     let made = entry.for_target(self.context.target);

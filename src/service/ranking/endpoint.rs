@@ -10,10 +10,12 @@ use super::super::Toolrack;
 use super::super::context::{Caller, Context, ViewEntry};
 use super::{Asking, SearchMode};
 use crate::core::digest::Digest;
+use crate::core::endorsed::{Endorsed, EndpointRules, by_endpoint};
 use crate::core::id::Scope;
 use crate::core::lexical::Outcome;
-use crate::core::matches::{Endorsed, EndpointRules, Found, by_endpoint, by_keywords, endpoint_text};
+use crate::core::matches::{Found, by_keywords};
 use crate::core::policy::{Dialect, DialectChoice, Fusion, Matcher, MatcherKind, origin_of};
+use crate::core::tool_text::endpoint_text;
 use crate::core::warning::Warning;
 use crate::rerank::{RerankRequest, check_url};
 

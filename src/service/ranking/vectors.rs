@@ -14,9 +14,10 @@ use super::comparison::{Comparing, Comparison, by_cosine};
 use super::endpoint::{Endorsement, Endpoint, is_unasked, rules};
 use super::{Asking, SearchMode};
 use crate::core::digest::Digest;
+use crate::core::endorsed::{Endorsed, by_endpoint};
 use crate::core::grant::Catalogs;
 use crate::core::lexical::Outcome;
-use crate::core::matches::{Endorsed, by_endpoint, by_keywords};
+use crate::core::matches::by_keywords;
 use crate::core::policy::{Matcher, MatcherKind};
 use crate::core::warning::Warning;
 

@@ -1,0 +1,409 @@
+//! The plan: all of an answer that does not depend on the session, made once per (view, target, window).
+//!
+//! Decides tier and listing, and puts core and bridge together. Knows no session: what that adds is `assemble`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::bridge;
+use super::digest::{Digest, Hasher, head_text, push_string};
+use super::format::Format;
+use super::grant::{BridgeTool, View, ViewTool};
+use super::listing::{self, ListedGroup, ListedTool};
+use super::listing_base::{ListingBase, ListingChanges};
+use super::policy::{ListingPlacement, Policy, Switch};
+use super::target::{ArrayEntry, StrictRoom, Target, TargetTool};
+use super::tokens;
+use super::warning::Warning;
+
+/// By wire name, the changes of a tool's arguments, see [`TargetTool::arg_map_document`].
+pub type ArgMaps = BTreeMap<String, BTreeMap<String, Value>>;
+
+/// A listing in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedListing {
+    pub text: String,
+    pub placement: ListingPlacement,
+    pub tokens: usize,
+    pub form: &'static str,
+}
+
+/// All of an answer that the session does not change.
+#[derive(Debug)]
+pub struct Plan {
+    pub target: Target,
+    /// 0 inactive, 1 full, 2 names, 3 lines.
+    pub tier: u8,
+    pub listing: Option<PlacedListing>,
+    /// Names the [`ListingBase`] of sessions that are sent this listing; nothing where there is none to keep.
+    pub listing_base: Option<Digest>,
+    /// What the listing does not tell, where it is an earlier one that a session keeps.
+    pub changes: Option<ListingChanges>,
+    pub warnings: Vec<Warning>,
+    pub unavailable: Vec<String>,
+    /// Core and bridge entries joined by commas.
+    pub(super) base: String,
+    /// As in [`Sent`].
+    pub(super) base_digests: String,
+    pub(super) base_names: BTreeMap<String, String>,
+    pub(super) base_args: ArgMaps,
+    pub(super) base_hash: Hasher,
+    pub(super) listing_json: String,
+    pub(super) listing_digest: String,
+    pub(super) core: usize,
+    pub(super) deferred: usize,
+    pub(super) bridge: usize,
+    pub(super) tokens_all: usize,
+    pub(super) tokens_base: usize,
+    /// Of strict tools, what is left for those that are found.
+    pub(super) strict_room: StrictRoom,
+}
+
+impl Plan {
+    /// Decides tier, listing and the constant part of the array.
+    pub fn build(view: &View, policy: &Policy, target: Target, window: u32) -> Self {
+        let mut warnings = Vec::new();
+        let made = made_for(view, target);
+        let left_out = |id: u32| made.get(id as usize).is_none_or(|made| made.left_out);
+        // What this target does not take is reached like deferred tools, also where it is core.
+        let is_deferred = |(id, tool): &(u32, &ViewTool)| !tool.core || left_out(*id);
+        let mut tier = 0;
+        let mut listing = None;
+        if is_active(view, policy, target, window, &made) {
+            let deferred: Vec<(u32, &ViewTool)> = view.visible().filter(is_deferred).collect();
+            let listed = plan_listing(view, policy, target, window, &deferred, &mut warnings);
+            tier =
+                listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
+            listing = listed.map(|listed| listed.0);
+        }
+        let base = listing.as_ref().map(|listing| ListingBase::of(tier, listing, view).to_text());
+        let listing_base = base.map(|text| ListingBase::digest(&text));
+        Self { listing_base, ..Self::compose(view, target, (tier, listing), warnings) }
+    }
+
+    /// The plan of a session that keeps an earlier listing. For views with deferred tools only.
+    pub fn with_base(view: &View, policy: &Policy, target: Target, window: u32, base: &ListingBase) -> Self {
+        let listing = base.listing.clone();
+        let mut warnings = Vec::new();
+        if listing.text == listing::header(&view.bridge_prefix) {
+            warnings.push(over_budget(listing_budget(policy, window)));
+        }
+        if policy.listing_placement != listing.placement {
+            warnings.push(placed_separately(target));
+        }
+        Self {
+            listing_base: Some(ListingBase::digest(&base.to_text())),
+            changes: base.changes(view),
+            ..Self::compose(view, target, (base.tier, Some(listing)), warnings)
+        }
+    }
+
+    /// Puts the parts that no session changes together, for a tier and its listing.
+    fn compose(
+        view: &View,
+        target: Target,
+        (tier, listing): (u8, Option<PlacedListing>),
+        mut warnings: Vec<Warning>,
+    ) -> Self {
+        let (active, format) = (tier > 0, target.format);
+        let made = made_for(view, target);
+        let of = |id: u32| made.get(id as usize).filter(|made| !made.left_out);
+        warnings.extend(left_out_warnings(view, &made));
+        let sent = || view.visible().filter(|(id, tool)| of(*id).is_some() && (tool.core || !active));
+        let mut base: Vec<(u32, &ViewTool)> = sent().collect();
+        base.sort_by(|(_, a), (_, b)| {
+            (a.tool.tool.group(), a.stored_name()).cmp(&(b.tool.tool.group(), b.stored_name()))
+        });
+
+        let mut plan = Self {
+            target,
+            tier,
+            warnings,
+            unavailable: view
+                .tools
+                .iter()
+                .filter(|tool| tool.unavailable)
+                .map(|tool| tool.stored_name().to_owned())
+                .collect(),
+            base: String::new(),
+            base_digests: String::new(),
+            base_names: BTreeMap::new(),
+            base_args: ArgMaps::new(),
+            base_hash: Hasher::default(),
+            listing_json: listing.as_ref().map_or_else(|| "null".to_owned(), listing_json),
+            listing_digest: listing.as_ref().map(listing_digest).unwrap_or_default(),
+            core: base.len(),
+            deferred: if active { view.visible().count() - sent().count() } else { 0 },
+            bridge: 0,
+            tokens_all: with_envelope(
+                format,
+                view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
+            ),
+            tokens_base: 0,
+            strict_room: StrictRoom::of(target),
+            listing: None,
+            listing_base: None,
+            changes: None,
+        };
+        plan.base_hash
+            .add(format.as_str().as_bytes())
+            .add(target.profile.as_str().as_bytes())
+            .add(plan.listing_json.as_bytes());
+        let mut told = Told::default();
+        for (id, tool) in base {
+            let Some(made) = of(id) else { continue };
+            let made = &told.fitting(tool, made, target, &mut plan.strict_room);
+            let Some(entry) = made.entry(tool.wire_name(), &tool.tool.tool) else { continue };
+            plan.push(entry);
+            told.about(tool, made);
+            plan.base_names
+                .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+            plan.base_args.extend(made.arg_map_document().map(|map| (tool.wire_name().to_owned(), map)));
+        }
+        plan.warnings.extend(told.warnings());
+        if active {
+            plan.bridge = BridgeTool::ALL.len();
+            let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
+            for tool in BridgeTool::ALL {
+                let json = bridge::render(
+                    tool,
+                    format,
+                    &view.bridge_prefix,
+                    inside.map(|listing| listing.text.as_str()),
+                );
+                let count = tokens::count(&json);
+                plan.push(&ArrayEntry::new(json, count, false));
+            }
+        }
+        plan.listing = listing;
+        plan
+    }
+
+    fn push(&mut self, entry: &ArrayEntry) {
+        if !self.base.is_empty() {
+            self.base.push(',');
+        }
+        self.base.push_str(&entry.json);
+        self.base_digests.push_str(&head_text(entry.digest));
+        self.base_hash.add(&entry.digest.to_be_bytes());
+        self.tokens_base += entry.tokens;
+    }
+
+    /// How many more tools the provider takes; none where it names no figure. An error holds how many there are, where those that
+    /// always stand in the array are too many already, and how many it takes.
+    pub fn room(&self) -> Result<Option<usize>, (usize, usize)> {
+        let Some(most) = self.target.profile.limits().max_tools.value else { return Ok(None) };
+        let there = self.core + self.bridge;
+        most.checked_sub(there).map(Some).ok_or((there, most))
+    }
+
+    /// Whether every visible tool stands in the array.
+    pub fn sends_all(&self) -> bool {
+        self.tier == 0
+    }
+
+    /// Approximate size in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let names: usize = self.base_names.iter().map(|(wire, stored)| wire.len() + stored.len() + 64).sum();
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len());
+        let changes = self.changes.as_ref().map_or(0, |changes| 4 * changes.text.len() + 256);
+        self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + changes + 512
+    }
+}
+
+/// Whether tools are deferred: a function of config, grant, window and format, never of the warm set or of what is
+/// unavailable at the moment.
+fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[Arc<TargetTool>]) -> bool {
+    let deferred = || view.tools.iter().zip(made).filter(|(tool, _)| !tool.core);
+    match policy.enabled {
+        // What does not go into the array must be reached in another way.
+        _ if made.iter().any(|made| made.left_out) => true,
+        _ if deferred().next().is_none() => false,
+        Switch::Off => false,
+        Switch::On => true,
+        Switch::Auto => {
+            if target.profile.limits().max_tools.value.is_some_and(|most| view.tools.len() > most) {
+                return true;
+            }
+            let schemas: usize = deferred().map(|(_, made)| made.tokens).sum();
+            let cheap = (schemas as f64) < policy.activation_pct / 100.0 * f64::from(window);
+            view.tools.len() > policy.min_catalog_size as usize && !cheap
+        }
+    }
+}
+
+/// The listing of an active view with its tier; nothing when there is none.
+fn plan_listing(
+    view: &View,
+    policy: &Policy,
+    target: Target,
+    window: u32,
+    deferred: &[(u32, &ViewTool)],
+    warnings: &mut Vec<Warning>,
+) -> Option<(PlacedListing, u8)> {
+    if policy.listing == Switch::Off {
+        let detail = "`listing` is off: the model sees deferred tools only through tool_search";
+        warnings.push(Warning::new("listing_off", detail));
+        return None;
+    }
+    let budget = listing_budget(policy, window);
+    let listing = listing::render(&listed_groups(view, deferred), budget, &view.bridge_prefix)?;
+    if listing.header_only {
+        warnings.push(over_budget(budget));
+    }
+    let mut placement = policy.listing_placement;
+    if placement == ListingPlacement::Bridge && target.description_limit().is_some() {
+        placement = ListingPlacement::Separate;
+        warnings.push(placed_separately(target));
+    }
+    let placed = PlacedListing { text: listing.text, placement, tokens: listing.tokens, form: listing.form };
+    Some((placed, listing.tier))
+}
+
+/// Most tokens of a listing.
+fn listing_budget(policy: &Policy, window: u32) -> usize {
+    let cap = policy.listing_max_tokens as usize;
+    let share = (policy.threshold_pct / 100.0 * f64::from(window)) as usize;
+    if policy.listing == Switch::On { cap } else { share.min(cap) }
+}
+
+fn over_budget(budget: usize) -> Warning {
+    let detail =
+        format!("a budget of {budget} tokens is too small for any group; the listing is its header alone");
+    Warning::new("listing_over_budget", detail)
+}
+
+fn placed_separately(target: Target) -> Warning {
+    let detail = format!("`{}` limits descriptions; the listing stands beside the tools", target.name());
+    Warning::new("listing_placed_separately", detail)
+}
+
+fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<ListedGroup<'a>> {
+    let mut groups: Vec<ListedGroup<'a>> = view
+        .groups
+        .iter()
+        .map(|group| ListedGroup {
+            name: &group.name,
+            description: group.description.as_deref(),
+            tools: Vec::new(),
+        })
+        .collect();
+    for (_, tool) in deferred {
+        let counts = &tool.tool.counts;
+        let listed = ListedTool {
+            wire_name: tool.wire_name(),
+            short: &tool.tool.short,
+            line_tokens: counts.line as usize,
+            name_tokens: counts.name as usize,
+        };
+        if let Some(group) = groups.get_mut(tool.group as usize) {
+            group.tools.push(listed);
+        }
+    }
+    groups.retain(|group| !group.tools.is_empty());
+    groups
+}
+
+fn listing_json(listing: &PlacedListing) -> String {
+    let mut json = String::from("{\"text\":");
+    push_string(&listing.text, &mut json);
+    let placement = match listing.placement {
+        ListingPlacement::Separate => "separate",
+        ListingPlacement::Bridge => "bridge",
+    };
+    json.push_str(&format!(
+        ",\"placement\":\"{placement}\",\"tokens\":{},\"form\":\"{}\"}}",
+        listing.tokens, listing.form
+    ));
+    json
+}
+
+fn listing_digest(listing: &PlacedListing) -> String {
+    head_text(Digest::of(listing.text.as_bytes()).short())
+}
+
+/// The tools of a view for a target, by id.
+fn made_for(view: &View, target: Target) -> Vec<Arc<TargetTool>> {
+    view.tools.iter().map(|tool| tool.for_target(target)).collect()
+}
+
+/// Warnings of one kind about the tools of an array; more are counted.
+const MAX_TOLD: usize = 20;
+
+/// What is said otherwise about the tools of an array than they came.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    clipped: Vec<Warning>,
+    mended: Vec<Warning>,
+    unstrict: Vec<Warning>,
+}
+
+impl Told {
+    /// A tool as it may stand in the array: without strict mode, where the provider takes no more of that in a request.
+    pub(super) fn fitting(
+        &mut self,
+        tool: &ViewTool,
+        made: &Arc<TargetTool>,
+        target: Target,
+        room: &mut StrictRoom,
+    ) -> Arc<TargetTool> {
+        if room.take(made) {
+            return Arc::clone(made);
+        }
+        let detail = "sent without strict mode: the provider takes no more strict tools in one request";
+        self.unstrict.push(Warning::new("not_strict", detail).for_tool(tool.stored_name()));
+        tool.for_target(Target { strict: false, ..target })
+    }
+
+    pub(super) fn about(&mut self, tool: &ViewTool, made: &TargetTool) {
+        let name = tool.stored_name();
+        if made.clipped {
+            let detail =
+                "the description is longer than the format allows and was cut; tool_describe has all of it";
+            self.clipped.push(Warning::new("description_clipped", detail).for_tool(name));
+        }
+        let lossy = || made.lints.iter().filter(|lint| lint.lossy);
+        if let Some(lint) = lossy().next() {
+            let and = match lossy().count() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            let place = if lint.pointer.is_empty() { "in its schema" } else { &lint.pointer };
+            let detail =
+                format!("{place}: {}{and}; calls are checked against the tool's own schema", lint.detail);
+            self.mended.push(Warning::new("schema_mended", detail).for_tool(name));
+        }
+    }
+
+    pub(super) fn warnings(self) -> Vec<Warning> {
+        let kinds = [self.clipped, self.mended, self.unstrict];
+        kinds.into_iter().flat_map(|warnings| bounded(warnings, MAX_TOLD)).collect()
+    }
+}
+
+/// The first warnings of one kind, and how many more there are.
+fn bounded(mut warnings: Vec<Warning>, most: usize) -> Vec<Warning> {
+    let more = warnings.len().saturating_sub(most);
+    warnings.truncate(most);
+    if let Some(code) = warnings.first().map(|warning| warning.code).filter(|_| more > 0) {
+        warnings.push(Warning::new(code, format!("the same holds for {more} more tools")));
+    }
+    warnings
+}
+
+fn left_out_warnings(view: &View, made: &[Arc<TargetTool>]) -> Vec<Warning> {
+    let left_out = view.tools.iter().zip(made).filter(|(_, made)| made.left_out);
+    let warning = |(tool, made): (&ViewTool, &Arc<TargetTool>)| {
+        let why = made.lints.first().map_or("it cannot be mended", |lint| &lint.detail);
+        let detail = format!("left out of the array: {why}; tool_search and tool_call still reach it");
+        Warning::new("tool_left_out", detail).for_tool(tool.stored_name())
+    };
+    bounded(left_out.map(warning).collect(), MAX_TOLD)
+}
+
+/// Tokens of entries with what the format puts around them.
+pub(super) fn with_envelope(format: Format, entries: usize) -> usize {
+    if entries == 0 { 0 } else { entries + format.layout().array.tokens }
+}
