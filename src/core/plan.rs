@@ -45,7 +45,7 @@ pub struct Plan {
     pub unavailable: Vec<String>,
     /// Core and bridge entries joined by commas.
     pub(super) base: String,
-    /// As in [`Sent`].
+    /// As in [`super::cache::Sent`].
     pub(super) base_digests: String,
     pub(super) base_names: BTreeMap<String, String>,
     pub(super) base_args: ArgMaps,
