@@ -28,7 +28,8 @@ pub struct Counts {
     pub warm: usize,
     /// Tools outside core, found ones included.
     pub deferred: usize,
-    /// Bridge tools in the array: 3 or 0.
+    /// Bridge tools in the array: 3 or 0; with the exposure `native` the search alone, and all three where a tool cannot be
+    /// loaded.
     pub bridge: usize,
 }
 
@@ -37,7 +38,7 @@ pub struct Counts {
 pub struct Tokens {
     /// All visible tools of the grant with their schemas, in this format.
     pub all: usize,
-    /// The array.
+    /// The array, without entries that the provider defers by itself.
     pub tools: usize,
     /// The listing; part of `tools` where it is placed in the bridge.
     pub listing: usize,
@@ -127,10 +128,12 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         .filter_map(|(tool, made)| Some((*tool, made.entry(tool.wire_name(), &tool.tool.tool)?)))
         .collect();
     let mut hash = plan.base_hash.clone();
-    let mut name_map = plan.base_names.clone();
+    let mut name_map = Cow::Borrowed(&plan.base_names);
     let mut arg_map = Cow::Borrowed(&plan.base_args);
     for (tool, made) in &made {
-        name_map.extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+        if let Some(wire) = tool.mapped_name() {
+            name_map.to_mut().insert(wire.to_owned(), tool.stored_name().to_owned());
+        }
         if let Some(map) = made.arg_map_document() {
             arg_map.to_mut().insert(tool.wire_name().to_owned(), map);
         }
@@ -141,7 +144,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         hash.add(&entry.digest.to_be_bytes());
     }
     // The map names tools of the array only, but two tools may look the same and mean different stored names.
-    for (wire, stored) in &name_map {
+    for (wire, stored) in &*name_map {
         hash.add(wire.as_bytes()).add(stored.as_bytes());
     }
     if !arg_map.is_empty() {
@@ -160,7 +163,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         found: warm.iter().map(|(tool, _)| head_text(tool.tool.tool.digest().short())).collect(),
         listing: plan.listing_digest.clone(),
     };
-    let cache = compare(&sent, input.previous, input.epoch, view, plan.core + plan.bridge);
+    let cache = compare(&sent, input.previous, input.epoch, view, plan.base_len());
     let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
     let tools = with_envelope(plan.target.format, entries);
     let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
@@ -183,7 +186,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
         listing_changes: plan.changes.as_ref(),
         cache,
         tools_ref: input.tools_ref,
-        name_map: changed.then_some(&name_map),
+        name_map: changed.then_some(&*name_map),
         arg_map: Some(&*arg_map).filter(|map| changed && !map.is_empty()),
         warnings: view
             .warnings
@@ -195,11 +198,13 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
             .collect(),
     };
     let tail = serde_json::to_vec(&tail).unwrap_or_default();
-    let mut body = Vec::with_capacity(plan.base.len() + plan.listing_json.len() + tail.len() + 64);
+    let known = plan.base.len() + plan.late.bytes() + plan.listing_json.len();
+    let mut body = Vec::with_capacity(known + tail.len() + 64);
     body.push(b'{');
     if changed {
         body.extend_from_slice(b"\"tools\":");
-        write_array(plan.target.format, &plan.base, warm.iter().map(|(_, entry)| &*entry.json), &mut body);
+        let found = warm.iter().map(|(_, entry)| &*entry.json);
+        write_array(plan.target.format, &plan.base, found.chain(plan.late.without(input.warm)), &mut body);
         body.extend_from_slice(b",\"listing\":");
         write_listing(plan, &mut body);
         body.push(b',');

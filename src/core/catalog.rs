@@ -92,7 +92,8 @@ impl CatalogTool {
 
     /// The tool as it stands in an array for this target.
     pub fn for_target(&self, target: Target) -> Arc<TargetTool> {
-        let make = || TargetTool::make(target, self.wire_name(), &self.tool, Some(&self.counts.formats));
+        let make =
+            |target| TargetTool::make(target, self.wire_name(), &self.tool, Some(&self.counts.formats));
         self.made.get(target, make)
     }
 }

@@ -101,7 +101,7 @@ impl ViewTool {
         match &self.renamed {
             None => self.tool.for_target(target),
             Some(wire_name) => {
-                self.made.get(target, || TargetTool::make(target, wire_name, &self.tool.tool, None))
+                self.made.get(target, |target| TargetTool::make(target, wire_name, &self.tool.tool, None))
             }
         }
     }

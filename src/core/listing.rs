@@ -8,6 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::catalog::listing_line;
+use super::format::Format;
+use super::format::native::Exposure;
+use super::target::Target;
 use super::text::{clip, label, one_line};
 use super::tokens;
 
@@ -56,8 +59,16 @@ pub struct Listing {
     pub header_only: bool,
 }
 
-/// The first line of every listing.
-pub fn header(bridge_prefix: &str) -> String {
+/// The first line of every listing: how its tools are reached.
+pub fn header(target: Target, bridge_prefix: &str) -> String {
+    if target.exposure == Exposure::Native {
+        // The search of the Responses format has no name of its own.
+        let prefix = if target.format == Format::OpenaiResponses { "" } else { bridge_prefix };
+        return format!(
+            "These tools are available too, though they are not loaded unless they also stand in your tool list: find them \
+             with {prefix}tool_search (a name of this list finds its tool), then call them directly.\n"
+        );
+    }
     format!(
         "These tools are available too, though they are not in your tool list unless they also stand there: call one \
          by name with {bridge_prefix}tool_call ({bridge_prefix}tool_describe shows its arguments), or find more with \
@@ -135,12 +146,12 @@ impl Rendering<'_> {
     }
 }
 
-/// Renders the listing of groups (sorted by name) within `budget` tokens; nothing when there is nothing to list.
-pub fn render(groups: &[ListedGroup<'_>], budget: usize, bridge_prefix: &str) -> Option<Listing> {
+/// Renders the listing of groups (sorted by name) below a [`header`], within `budget` tokens; nothing when there is nothing
+/// to list.
+pub fn render(groups: &[ListedGroup<'_>], budget: usize, header: String) -> Option<Listing> {
     if groups.is_empty() {
         return None;
     }
-    let header = header(bridge_prefix);
     let header_tokens = tokens::count(&header);
     let mut renderings: Vec<Rendering<'_>> = groups.iter().map(start).collect();
     // Counts of parts may differ from the count of the whole by a token here and there: the whole text decides, and
@@ -259,6 +270,10 @@ mod tests {
 
     use super::*;
 
+    fn head() -> String {
+        header(Target::default(), "")
+    }
+
     struct Made {
         group: String,
         description: Option<String>,
@@ -295,15 +310,15 @@ mod tests {
     fn a_huge_group_shrinks_before_a_small_one() {
         let made = [group("bakery", 3), group("megacloud", 400)];
         let groups = listed(&made);
-        let full = render(&groups, 60_000, "").unwrap();
+        let full = render(&groups, 60_000, head()).unwrap();
         assert_eq!((full.form, full.tier), ("full", 1));
-        let names = render(&groups, 4_000, "").unwrap();
+        let names = render(&groups, 4_000, head()).unwrap();
         assert_eq!((names.form, names.tier), ("mixed", 2));
         assert!(
             names.text.contains("- bakery_tool_0: Does thing 0 of bakery.")
                 && names.text.contains("megacloud: megacloud_tool_0, ")
         );
-        let lines = render(&groups, 250, "").unwrap();
+        let lines = render(&groups, 250, head()).unwrap();
         assert_eq!((lines.form, lines.tier), ("mixed", 3));
         assert!(lines.text.contains("megacloud (400 tools) - All about megacloud.\n"));
         assert!(lines.text.contains("bakery_tool_2"));
@@ -312,7 +327,7 @@ mod tests {
     #[test]
     fn groups_that_do_not_fit_are_counted_and_the_largest_stay() {
         let made: Vec<Made> = (0..200).map(|at| group(&format!("server{at:03}"), 1 + at % 7)).collect();
-        let listing = render(&listed(&made), 500, "").unwrap();
+        let listing = render(&listed(&made), 500, head()).unwrap();
         assert_eq!((listing.form, listing.tier), ("lines", 3));
         assert!(listing.text.contains("(7 tools)") && listing.text.contains(" more groups\n"));
         assert!(!listing.text.contains("(1 tool)"));
@@ -321,12 +336,12 @@ mod tests {
     #[test]
     fn a_budget_below_the_header_leaves_the_header() {
         let made = [group("a", 1)];
-        for budget in [0, 10, header("").len() / 8] {
-            let listing = render(&listed(&made), budget, "").unwrap();
+        for budget in [0, 10, head().len() / 8] {
+            let listing = render(&listed(&made), budget, head()).unwrap();
             assert!(listing.header_only);
-            assert_eq!(listing.text, header(""));
+            assert_eq!(listing.text, head());
         }
-        assert_eq!(render(&[], 100, ""), None);
+        assert_eq!(render(&[], 100, head()), None);
     }
 
     proptest! {
@@ -346,7 +361,7 @@ mod tests {
                     tools: tools.into_iter().map(|(name, text)| (name, super::super::text::short_description(&text))).collect(),
                 })
                 .collect();
-            let listing = render(&listed(&made), budget, "").unwrap();
+            let listing = render(&listed(&made), budget, head()).unwrap();
             prop_assert_eq!(listing.tokens, tokens::count(&listing.text));
             prop_assert!(listing.header_only || listing.tokens <= budget);
             let entries = listing.text.lines().filter(|line| line.starts_with("- ")).count();

@@ -206,11 +206,21 @@ pub fn warming_order(found: &[Found], may_warm: impl Fn(u32) -> bool) -> Vec<u32
         let sure = found.matches.iter().filter(|scored| scored.confidence > Confidence::Low);
         sure.map(|scored| scored.id).filter(|id| may_warm(*id)).collect()
     };
-    let queries: Vec<Vec<u32>> = found.iter().map(warmable).collect();
-    let longest = queries.iter().map(Vec::len).max().unwrap_or(0);
+    in_turn(&found.iter().map(warmable).collect::<Vec<_>>())
+}
+
+/// All matches of several queries, the best of each first, each tool once.
+pub fn found_order(found: &[Found]) -> Vec<u32> {
+    let ids = |found: &Found| found.matches.iter().map(|scored| scored.id).collect();
+    in_turn(&found.iter().map(ids).collect::<Vec<Vec<u32>>>())
+}
+
+/// The lists in turn by rank, each number once.
+fn in_turn(lists: &[Vec<u32>]) -> Vec<u32> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     let mut order = Vec::new();
     for rank in 0..longest {
-        for id in queries.iter().filter_map(|query| query.get(rank)) {
+        for id in lists.iter().filter_map(|list| list.get(rank)) {
             if !order.contains(id) {
                 order.push(*id);
             }

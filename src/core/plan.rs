@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::bridge;
 use super::digest::{Digest, Hasher, head_text, push_string};
 use super::format::Format;
+use super::format::native::{self, Exposure};
 use super::grant::{BridgeTool, View, ViewTool};
+use super::late::LateEntries;
 use super::listing::{self, ListedGroup, ListedTool};
 use super::listing_base::{ListingBase, ListingChanges};
 use super::policy::{ListingPlacement, Policy, Switch};
@@ -55,6 +57,8 @@ pub struct Plan {
     pub(super) core: usize,
     pub(super) deferred: usize,
     pub(super) bridge: usize,
+    /// Deferred tools, where the provider wants them in the array.
+    pub(super) late: LateEntries,
     pub(super) tokens_all: usize,
     pub(super) tokens_base: usize,
     /// Of strict tools, what is left for those that are found.
@@ -65,6 +69,7 @@ impl Plan {
     /// Decides tier, listing and the constant part of the array.
     pub fn build(view: &View, policy: &Policy, target: Target, window: u32) -> Self {
         let mut warnings = Vec::new();
+        let target = exposed(view, policy, target, &mut warnings);
         let made = made_for(view, target);
         let left_out = |id: u32| made.get(id as usize).is_none_or(|made| made.left_out);
         // What this target does not take is reached like deferred tools, also where it is core.
@@ -87,7 +92,8 @@ impl Plan {
     pub fn with_base(view: &View, policy: &Policy, target: Target, window: u32, base: &ListingBase) -> Self {
         let listing = base.listing.clone();
         let mut warnings = Vec::new();
-        if listing.text == listing::header(&view.bridge_prefix) {
+        let target = exposed(view, policy, target, &mut warnings);
+        if listing.text == listing::header(target, &view.bridge_prefix) {
             warnings.push(over_budget(listing_budget(policy, window)));
         }
         if policy.listing_placement != listing.placement {
@@ -137,6 +143,7 @@ impl Plan {
             core: base.len(),
             deferred: if active { view.visible().count() - sent().count() } else { 0 },
             bridge: 0,
+            late: LateEntries::default(),
             tokens_all: with_envelope(
                 format,
                 view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
@@ -152,33 +159,77 @@ impl Plan {
             .add(target.profile.as_str().as_bytes())
             .add(plan.listing_json.as_bytes());
         let mut told = Told::default();
-        for (id, tool) in base {
-            let Some(made) = of(id) else { continue };
-            let made = &told.fitting(tool, made, target, &mut plan.strict_room);
-            let Some(entry) = made.entry(tool.wire_name(), &tool.tool.tool) else { continue };
-            plan.push(entry);
-            told.about(tool, made);
-            plan.base_names
-                .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
-            plan.base_args.extend(made.arg_map_document().map(|map| (tool.wire_name().to_owned(), map)));
+        for group in base.chunk_by(|(_, a), (_, b)| a.tool.tool.group() == b.tool.tool.group()) {
+            let mut entries = Vec::with_capacity(group.len());
+            for (id, tool) in group {
+                let Some(made) = of(*id) else { continue };
+                let made = told.fitting(tool, made, target, &mut plan.strict_room);
+                told.about(tool, &made);
+                plan.note(tool, &made);
+                entries.extend(made.entry(tool.wire_name(), &tool.tool.tool).cloned());
+            }
+            plan.push_group(view, group, &entries);
         }
-        plan.warnings.extend(told.warnings());
         if active {
-            plan.bridge = BridgeTool::ALL.len();
             let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
-            for tool in BridgeTool::ALL {
-                let json = bridge::render(
-                    tool,
-                    format,
-                    &view.bridge_prefix,
-                    inside.map(|listing| listing.text.as_str()),
-                );
+            let bridge = bridge_entries(view, target, inside.map(|listing| listing.text.as_str()), &made);
+            plan.bridge = bridge.len();
+            bridge.into_iter().for_each(|json| {
                 let count = tokens::count(&json);
                 plan.push(&ArrayEntry::new(json, count, false));
+            });
+            if target.exposure == Exposure::Native && native::declares_deferred(format) {
+                plan.declare(view, &mut told);
             }
         }
+        plan.warnings.extend(told.warnings());
         plan.listing = listing;
         plan
+    }
+
+    /// Appends core tools of one group: one by one, or as a namespace.
+    fn push_group(&mut self, view: &View, tools: &[(u32, &ViewTool)], entries: &[ArrayEntry]) {
+        if self.target.exposure != Exposure::Namespaced {
+            return entries.iter().for_each(|entry| self.push(entry));
+        }
+        let Some((_, first)) = tools.first() else { return };
+        let group = first.tool.tool.group();
+        let told = view.groups.iter().find(|known| *known.name == *group);
+        let entries: Vec<&str> = entries.iter().map(|entry| &*entry.json).collect();
+        let space = native::namespace(group, told.and_then(|told| told.description.as_deref()), &entries);
+        if let Some(json) = space {
+            let count = tokens::count(&json);
+            self.push(&ArrayEntry::new(json, count, false));
+        }
+    }
+
+    /// Appends the deferred tools as the provider knows them, in the order of core. Never strict: how many may be is
+    /// for those that the model sees.
+    fn declare(&mut self, view: &View, told: &mut Told) {
+        let target = Target { strict: false, ..self.target };
+        let mut deferred: Vec<(u32, &ViewTool)> = view.visible().filter(|(_, tool)| !tool.core).collect();
+        deferred.sort_by_key(|(_, tool)| (tool.tool.tool.group(), tool.stored_name()));
+        for (id, tool) in deferred {
+            let made = tool.for_target(target);
+            let entry = made.entry(tool.wire_name(), &tool.tool.tool);
+            let Some(json) = entry.and_then(|entry| native::deferred(&entry.json)) else { continue };
+            self.late.push(id, &json);
+            self.base_hash.add(json.as_bytes());
+            told.about(tool, &made);
+            self.note(tool, &made);
+        }
+    }
+
+    /// Notes what a tool of the array is called and takes otherwise than it came.
+    fn note(&mut self, tool: &ViewTool, made: &TargetTool) {
+        self.base_names
+            .extend(tool.mapped_name().map(|wire| (wire.to_owned(), tool.stored_name().to_owned())));
+        self.base_args.extend(made.arg_map_document().map(|map| (tool.wire_name().to_owned(), map)));
+    }
+
+    /// Number of entries that no session changes.
+    pub(super) fn base_len(&self) -> usize {
+        self.base_digests.len() / 16
     }
 
     fn push(&mut self, entry: &ArrayEntry) {
@@ -207,7 +258,7 @@ impl Plan {
     /// Approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let names: usize = self.base_names.iter().map(|(wire, stored)| wire.len() + stored.len() + 64).sum();
-        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len());
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len()) + self.late.bytes();
         let changes = self.changes.as_ref().map_or(0, |changes| 4 * changes.text.len() + 256);
         self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + changes + 512
     }
@@ -234,6 +285,47 @@ fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[
     }
 }
 
+/// The target with the exposure that this view's array can have.
+fn exposed(view: &View, policy: &Policy, target: Target, warnings: &mut Vec<Warning>) -> Target {
+    let bridge = |detail: String, warnings: &mut Vec<Warning>| {
+        warnings.push(Warning::new("exposure_unavailable", detail));
+        Target { exposure: Exposure::Bridge, ..target }
+    };
+    if !policy.exposure.is_of(target.format) && target.exposure == Exposure::Bridge {
+        let (wanted, format) = (policy.exposure.as_str(), target.format.as_str());
+        return bridge(
+            format!("`{format}` has no exposure `{wanted}`; deferred tools are reached through the bridge"),
+            warnings,
+        );
+    }
+    let declared = target.exposure == Exposure::Native && native::declares_deferred(target.format);
+    if declared && view.tools.len() + BridgeTool::ALL.len() > native::MAX_DECLARED {
+        let most = native::MAX_DECLARED;
+        let detail = format!("the provider takes at most {most} tools; they are reached through the bridge");
+        return bridge(detail, warnings);
+    }
+    target
+}
+
+/// The tools by which deferred ones are reached.
+fn bridge_entries(
+    view: &View,
+    target: Target,
+    listing: Option<&str>,
+    made: &[Arc<TargetTool>],
+) -> Vec<String> {
+    let prefix = &view.bridge_prefix;
+    let render = |tool: BridgeTool| bridge::render(tool, target.format, prefix, listing);
+    if target.exposure != Exposure::Native {
+        return BridgeTool::ALL.into_iter().map(render).collect();
+    }
+    let search = native::search_entry(target.format, &BridgeTool::Search.name(prefix), listing);
+    // What the provider does not take cannot be loaded: it is described and called.
+    let others = [BridgeTool::Describe, BridgeTool::Call].into_iter().map(render);
+    let others = others.filter(|_| made.iter().any(|made| made.left_out));
+    search.into_iter().chain(others).collect()
+}
+
 /// The listing of an active view with its tier; nothing when there is none.
 fn plan_listing(
     view: &View,
@@ -249,7 +341,8 @@ fn plan_listing(
         return None;
     }
     let budget = listing_budget(policy, window);
-    let listing = listing::render(&listed_groups(view, deferred), budget, &view.bridge_prefix)?;
+    let header = listing::header(target, &view.bridge_prefix);
+    let listing = listing::render(&listed_groups(view, deferred), budget, header)?;
     if listing.header_only {
         warnings.push(over_budget(budget));
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::digest::Digest;
+use super::format::native::Exposure;
 use super::format::{self, Format, How, TokenCounts};
 use super::mend::{ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, StrictUse, mend};
 use super::profile::{Profile, StrictRules};
@@ -24,6 +25,8 @@ pub struct Target {
     pub dialect: Dialect,
     /// Whether the provider's strict mode is wanted for tools that fit it.
     pub strict: bool,
+    /// How tools outside of core reach the model.
+    pub exposure: Exposure,
 }
 
 impl Target {
@@ -44,7 +47,16 @@ impl Target {
         if self.strict {
             name.push_str(", strict");
         }
+        if self.exposure != Exposure::default() {
+            name.push_str(", ");
+            name.push_str(self.exposure.as_str());
+        }
         name
+    }
+
+    /// What one tool depends on: how it is reached is a matter of the array.
+    fn of_tool(self) -> Self {
+        Self { exposure: Exposure::default(), ..self }
     }
 
     fn schema(self) -> SchemaTarget {
@@ -208,14 +220,15 @@ pub struct Made(RwLock<Vec<(Target, Arc<TargetTool>)>>);
 
 impl Made {
     /// The tool for a target; of two that make it at once the first one stays.
-    pub fn get(&self, target: Target, make: impl FnOnce() -> TargetTool) -> Arc<TargetTool> {
+    pub fn get(&self, target: Target, make: impl FnOnce(Target) -> TargetTool) -> Arc<TargetTool> {
+        let target = target.of_tool();
         let find = |kept: &[(Target, Arc<TargetTool>)]| {
             kept.iter().find(|(known, _)| *known == target).map(|(_, tool)| Arc::clone(tool))
         };
         if let Some(tool) = find(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             return tool;
         }
-        let made = Arc::new(make());
+        let made = Arc::new(make(target));
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(tool) = find(&kept) {
             return tool;

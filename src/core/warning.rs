@@ -26,6 +26,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("empty_catalog", "The catalogs of this request hold no tools."),
     ("empty_grant", "A selection leaves no tool; the warning names the rule."),
     (
+        "exposure_unavailable",
+        "The format has no such exposure, or there are too many tools for it: deferred tools are reached through the bridge.",
+    ),
+    (
         "first_stage_failed",
         "The embedding model beside a reranker did not answer; words alone chose what is ranked. The warning tells why.",
     ),
@@ -38,6 +42,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("listing_placed_separately", "The format limits descriptions, so the listing stands beside the tools."),
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
+    (
+        "not_loaded",
+        "`max_answer_tokens` left no room for the definition of a found tool; a search for its name loads it.",
+    ),
     (
         "not_strict",
         "The provider takes no more strict tools in one request; this one is sent without strict mode.",

@@ -272,6 +272,8 @@ impl Asking<'_> {
             warm: Some(false),
             explain: None,
             context: None,
+            form: None,
+            call_id: None,
         };
         self.service.search(request).await
     }

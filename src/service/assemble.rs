@@ -15,7 +15,6 @@ use crate::core::id::SessionKey;
 use crate::core::mend::Dialect;
 use crate::core::messages::last_called_names;
 use crate::core::plan::Plan;
-use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
@@ -102,8 +101,7 @@ impl Toolrack {
             self.stored_catalogs(caller, &heads).await?
         };
         let window = window(request.fields.context_window, merged.policy.context_window, &mut warnings);
-        let usual = Target { profile: merged.policy.profile, ..Target::default() };
-        let target = request.fields.target(usual)?;
+        let target = request.fields.target(GrantFields::usual_target(&merged.policy))?;
         let selections = vec![request.fields.selection.clone()];
         let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
         let context = Context { merged, entry, target, window, heads, session: None, warnings: Vec::new() };
@@ -237,7 +235,7 @@ impl SessionAssembly<'_> {
             |key: &ToolKey| !view.by_key(key).is_empty() || catalogs.parts().any(|catalog| catalog.has(key));
         let purged = warm.purge(exists);
         let previous = stored.settings.assembled.as_deref();
-        let limits = warm_limits(self.context.policy(), self.plan.room().unwrap_or(Some(0)));
+        let limits = warm_limits(self.context.policy(), self.plan);
         let mut change = warm.touch(&self.used, now);
         change.removed = purged.removed;
         // Another assembly may have become the first meanwhile; its array is not changed unasked.
@@ -269,6 +267,7 @@ impl SessionAssembly<'_> {
             profile: self.plan.target.profile.as_str().to_owned(),
             openapi: self.plan.target.dialect == Dialect::OpenApi,
             strict: self.plan.target.strict,
+            exposure: self.plan.target.exposure.as_str().to_owned(),
             window: self.context.window,
             sent: answer.sent.clone(),
             listing_base: self.plan.listing_base,

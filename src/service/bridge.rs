@@ -8,14 +8,16 @@ use utoipa::ToSchema;
 use super::calls::{CallError, Dispatch, count_unknown};
 use super::context::{Caller, Context, GrantFields};
 use super::describe::{look_up, shown};
-use super::search::{QueryResult, SearchAnswer, SearchRequest, ToolMatch};
+use super::search::SearchRequest;
+use super::search_forms::{AnswerForm, FormedAnswer, search_text};
 use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{read_arguments, read_calls};
-use crate::core::format::native::namespace_name;
+use crate::core::format::native::{namespace_name, reference_message};
 use crate::core::format::{Format, ModelCall, ReadFault, render_whole};
 use crate::core::grant::{BridgeTool, Resolved, View, ViewTool};
-use crate::core::matches::Confidence;
+use crate::core::loading::{LoadForm, own_form};
+use crate::core::tokens;
 use crate::core::warning::Warning;
 
 /// What `tool_describe` says when it was given no name.
@@ -66,6 +68,9 @@ pub struct BridgeResult {
     /// Whether the content tells of an error (`respond`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// o200k tokens of what the model reads (`respond`): the content, or the definitions that are loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<usize>,
     /// What to run (`dispatch`). Several results go back as one JSON array, in this order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<Dispatch>>,
@@ -85,8 +90,18 @@ pub struct BridgeAnswer {
 
 /// What handling one call gave.
 enum Handled {
-    Respond { content: String, is_error: bool },
+    Respond(Reply),
     Dispatch(Vec<Dispatch>),
+}
+
+/// What the model is answered.
+struct Reply {
+    content: String,
+    is_error: bool,
+    /// In the provider's shape, where it is not that of a text.
+    message: Option<Value>,
+    /// o200k count of what the model reads.
+    tokens: usize,
 }
 
 impl BridgeAnswer {
@@ -102,11 +117,22 @@ impl BridgeAnswer {
 
 impl Handled {
     fn answer(content: &Value) -> Self {
-        Self::Respond { content: content.to_string(), is_error: false }
+        Self::text(content.to_string(), false)
     }
 
     fn error(content: &Value) -> Self {
-        Self::Respond { content: content.to_string(), is_error: true }
+        Self::text(content.to_string(), true)
+    }
+
+    fn text(content: String, is_error: bool) -> Self {
+        let tokens = tokens::count(&content);
+        Self::Respond(Reply { content, is_error, message: None, tokens })
+    }
+
+    /// Tools that the provider loads.
+    fn loaded(answer: &FormedAnswer, message: Value) -> Self {
+        let content = format!("Loaded: {}.", answer.loaded.join(", "));
+        Self::Respond(Reply { content, is_error: false, message: Some(message), tokens: answer.tokens })
     }
 }
 
@@ -203,7 +229,7 @@ impl Toolrack {
             }
         };
         match tool {
-            BridgeTool::Search => self.bridge_search(context, request, &arguments, answer).await,
+            BridgeTool::Search => self.bridge_search(context, request, call, &arguments, answer).await,
             BridgeTool::Describe => self.bridge_describe(context, &arguments, answer).await,
             BridgeTool::Call => self.bridge_call(context, &arguments, &call.id, answer).await,
         }
@@ -213,6 +239,7 @@ impl Toolrack {
         &self,
         context: &Context,
         request: &BridgeRequest,
+        call: &ModelCall,
         arguments: &Map<String, Value>,
         answer: &mut BridgeAnswer,
     ) -> Result<Handled, Error> {
@@ -238,6 +265,10 @@ impl Toolrack {
         let limit = arguments
             .get("limit")
             .and_then(|limit| limit.as_f64().or_else(|| limit.as_str()?.trim().parse().ok()));
+        // An item of the provider's own search takes no other answer.
+        let plan = self.plan(context).await?;
+        let own = own_form(plan.plan.target).filter(|form| *form != LoadForm::ToolSearchOutput);
+        let load = if call.is_search { Some(LoadForm::ToolSearchOutput) } else { own };
         let search = SearchRequest {
             caller: request.caller.clone(),
             fields: request.fields.clone(),
@@ -247,6 +278,8 @@ impl Toolrack {
             warm: None,
             explain: None,
             context: None,
+            form: load.map(|form| AnswerForm::Load(form).as_str().to_owned()),
+            call_id: Some(call.id.clone()),
         };
         let found = self.search(search).await?;
         answer.warmed.extend(found.warmed.iter().cloned());
@@ -256,7 +289,18 @@ impl Toolrack {
             let detail = format!("the matcher's endpoint did not answer ({reason}); keywords ranked");
             answer.warn(vec![Warning::new("search_degraded", detail)]);
         }
-        let mut text = search_text(context, &found);
+        let formed = found.answer.as_ref().zip(load);
+        if let Some((formed, LoadForm::ToolSearchOutput)) = formed {
+            let item = serde_json::from_str(formed.content.get()).map_err(Error::internal)?;
+            return Ok(Handled::loaded(formed, item));
+        }
+        // What cannot be loaded is told in words, and with it all the rest.
+        if let Some((formed, _)) = formed.filter(|(formed, _)| !formed.left_out && !formed.loaded.is_empty())
+        {
+            let blocks = serde_json::from_str(formed.content.get()).map_err(Error::internal)?;
+            return Ok(Handled::loaded(formed, reference_message(&call.id, &blocks)));
+        }
+        let mut text = search_text(context, plan.plan.target, &found);
         if !notes.is_empty() {
             text["notes"] = Value::from(notes);
         }
@@ -312,7 +356,7 @@ impl Toolrack {
         }
         // Serialised from raw text, so that the model sees the keys of a schema in their order.
         let content = serde_json::to_string(&Described { tools, not_found }).map_err(Error::internal)?;
-        Ok(Handled::Respond { content, is_error })
+        Ok(Handled::text(content, is_error))
     }
 
     async fn bridge_call(
@@ -364,6 +408,9 @@ fn meant<'v>(view: &'v View, call: &ModelCall) -> Resolved<'v> {
     if call.is_custom {
         return Resolved::Unknown;
     }
+    if call.is_search {
+        return Resolved::Bridge(BridgeTool::Search);
+    }
     let Some(namespace) = &call.namespace else { return view.resolve(&call.name) };
     let of_namespace = |id: &u32| {
         view.get(*id).is_some_and(|tool| {
@@ -397,14 +444,16 @@ fn result(format: Format, call: &ModelCall, handled: Handled) -> BridgeResult {
             content: None,
             message: None,
             is_error: None,
+            tokens: None,
             calls: Some(calls),
         },
-        Handled::Respond { content, is_error } => BridgeResult {
+        Handled::Respond(Reply { content, is_error, message, tokens }) => BridgeResult {
             action: BridgeAction::Respond,
-            message: Some(format.wire().result_message(call, &content, is_error)),
+            message: message.or_else(|| Some(format.wire().result_message(call, &content, is_error))),
             reply_to,
             content: Some(content),
             is_error: Some(is_error),
+            tokens: Some(tokens),
             calls: None,
         },
     }
@@ -449,50 +498,4 @@ fn wire_name(context: &Context, stored: &str) -> Option<String> {
         Resolved::Tool(id) => context.view().get(id).map(|tool| tool.wire_name().to_owned()),
         _ => None,
     }
-}
-
-/// A search's answer as the model reads it: what it needs to choose and to call.
-fn search_text(context: &Context, found: &SearchAnswer) -> Value {
-    let prefix = &context.view().bridge_prefix;
-    let shown = |tool: &ToolMatch| {
-        let mut entry = json!({
-            "name": tool.wire_name.as_ref().unwrap_or(&tool.name),
-            "description": tool.description,
-            "group": tool.group,
-            "required": tool.required,
-        });
-        if tool.confidence == Confidence::Low {
-            entry["confidence"] = Value::from("low");
-        }
-        entry
-    };
-    let result = |result: &QueryResult| {
-        let mut entry =
-            json!({"query": result.query, "matches": result.matches.iter().map(shown).collect::<Vec<_>>()});
-        if let Some(nearest) = result.nearest.as_ref().filter(|nearest| !nearest.is_empty()) {
-            entry["possibly_unrelated"] = nearest.iter().map(shown).collect();
-        }
-        if let Some(groups) = &result.groups {
-            entry["groups"] =
-                groups.iter().map(|group| json!({"name": group.name, "tools": group.tools})).collect();
-        }
-        if let Some(hint) = &result.hint {
-            entry["hint"] = Value::from(hint.as_str());
-        }
-        entry
-    };
-    let mut text = json!({"results": found.results.iter().map(result).collect::<Vec<_>>()});
-    let mut matches = found.results.iter().flat_map(|result| &result.matches).peekable();
-    if matches.peek().is_some() {
-        let sure = matches.any(|tool| tool.confidence > Confidence::Low);
-        let call = format!("Call one with {prefix}tool_call; {prefix}tool_describe shows all its arguments.");
-        let doubt = format!(
-            "These matches are weak: look at one with {prefix}tool_describe before calling it, or search in other words."
-        );
-        text["next"] = Value::from(if sure { call } else { doubt });
-    }
-    if found.truncated {
-        text["truncated"] = Value::Bool(true);
-    }
-    text
 }

@@ -10,6 +10,7 @@ use super::sessions::Session;
 use super::{Error, Kind, Toolrack, blocking};
 use crate::core::digest::Digest;
 use crate::core::format::Format;
+use crate::core::format::native::Exposure;
 use crate::core::grant::{Catalogs, Selection, View};
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::lexical::Document;
@@ -48,6 +49,7 @@ pub struct GrantFields {
     pub profile: Option<String>,
     pub schema_dialect: Option<String>,
     pub strict: Option<bool>,
+    pub exposure: Option<String>,
     pub context_window: Option<f64>,
 }
 
@@ -110,7 +112,34 @@ impl GrantFields {
             profile: profile.unwrap_or(default.profile),
             dialect,
             strict: self.strict.unwrap_or(default.strict),
+            exposure: self.exposure(format, default.exposure)?,
         })
+    }
+
+    /// How deferred tools are reached in a format: what the request says must be there, a default gives way.
+    fn exposure(&self, format: Format, default: Exposure) -> Result<Exposure, Error> {
+        let Some(name) = self.exposure.as_deref() else {
+            return Ok(if default.is_of(format) { default } else { Exposure::Bridge });
+        };
+        let refused = |detail| Error::invalid("/exposure", "invalid_value", detail);
+        let exposure = Exposure::parse(name).ok_or_else(|| {
+            let known = Exposure::ALL.map(Exposure::as_str).join(", ");
+            refused(format!("`{}` is not an exposure; there are {known}", clip(name, 40)))
+        })?;
+        if !exposure.is_of(format) {
+            let having = Format::ALL.into_iter().filter(|format| exposure.is_of(*format));
+            let having: Vec<&str> = having.map(Format::as_str).collect();
+            return Err(refused(format!(
+                "`{name}` is an exposure of the format {} alone",
+                having.join(" and ")
+            )));
+        }
+        Ok(exposure)
+    }
+
+    /// For whom arrays are made where neither a request nor its session says so.
+    pub(super) fn usual_target(policy: &Policy) -> Target {
+        Target { profile: policy.profile, exposure: policy.exposure, ..Target::default() }
     }
 }
 
@@ -370,8 +399,8 @@ impl Toolrack {
             selections.insert(0, assembled.selection.clone());
             selections.dedup_by(|second, _| *second == Selection::default());
         }
-        let usual = Target { profile: merged.policy.profile, ..Target::default() };
-        let target = fields.target(assembled.map_or(usual, |assembled| assembled.target()))?;
+        let usual = || GrantFields::usual_target(&merged.policy);
+        let target = fields.target(assembled.map_or_else(usual, |assembled| assembled.target()))?;
         let mut warnings = Vec::new();
         let default = assembled.map_or(merged.policy.context_window, |assembled| assembled.window);
         let window = window(fields.context_window, default, &mut warnings);

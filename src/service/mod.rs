@@ -21,6 +21,7 @@ mod preload;
 mod ranking;
 mod scopes;
 mod search;
+mod search_forms;
 mod session;
 mod session_documents;
 mod sessions;
@@ -53,6 +54,7 @@ pub use matcher_test::{
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState};
+pub use search_forms::FormedAnswer;
 pub use session::LedgerDocument;
 pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,

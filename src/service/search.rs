@@ -9,10 +9,12 @@ use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
 use super::ranking::{Asking, MatchExplanation, Ranking, SearchMode};
+use super::search_forms::{AnswerForm, FormedAnswer, FoundTools};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
 use crate::core::format::Format;
+use crate::core::format::signature::signature;
 use crate::core::grant::{View, ViewTool};
 use crate::core::lexical::Unmet;
 use crate::core::matches::{self, Confidence, Found, Scored};
@@ -44,6 +46,10 @@ pub struct SearchRequest {
     pub warm: Option<bool>,
     pub explain: Option<bool>,
     pub context: Option<String>,
+    /// In which further form the answer is wanted, see [`AnswerForm`].
+    pub form: Option<String>,
+    /// The id of the call that is answered, for the form `tool_search_output`.
+    pub call_id: Option<String>,
 }
 
 /// How much a match tells.
@@ -52,6 +58,7 @@ pub enum Detail {
     Names,
     #[default]
     Brief,
+    Signature,
     Full,
 }
 
@@ -60,13 +67,13 @@ impl Detail {
         match text {
             None | Some("brief") => Ok(Self::Brief),
             Some("names") => Ok(Self::Names),
+            Some("signature") => Ok(Self::Signature),
             Some("full") => Ok(Self::Full),
-            Some("signature") => {
-                Err(Error::unsupported("/detail", "the detail `signature` is not supported yet"))
-            }
             Some(other) => {
-                let detail =
-                    format!("`{}` is not a detail; there are names, brief and full", clip(other, 40));
+                let detail = format!(
+                    "`{}` is not a detail; there are names, brief, signature and full",
+                    clip(other, 40)
+                );
                 Err(Error::invalid("/detail", "invalid_value", detail))
             }
         }
@@ -107,6 +114,10 @@ pub struct ToolMatch {
     /// Names of required arguments; absent in `names`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
+    /// The tool on one line, with its arguments as the provider is sent them, in `signature`: in place of `description` and
+    /// `required`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
     /// Why the match has its score, with `explain`. Not counted in `max_answer_tokens`: it is for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<MatchExplanation>,
@@ -163,6 +174,9 @@ pub struct SearchAnswer {
     /// Present and true when descriptions or schemas were shortened to fit `max_answer_tokens`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// What the model reads, in the asked `form`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<FormedAnswer>,
     pub warnings: Vec<Warning>,
 }
 
@@ -172,6 +186,7 @@ impl Toolrack {
         let started = Instant::now();
         let task = task(request.context.as_deref())?;
         let detail = Detail::parse(request.detail.as_deref())?;
+        let form = AnswerForm::parse(request.form.as_deref())?;
         self.check_queries(&request.queries)?;
         let queries = request.queries;
         let context = self.context(&request.caller, &request.fields).await?;
@@ -210,9 +225,15 @@ impl Toolrack {
             catalog_version: context.entry.catalogs.version().into_owned(),
             took_ms: 0,
             truncated: false,
+            answer: None,
             warnings,
         };
         answer.truncated = shrink(&mut answer.results, budget) || writer.schema_room.get() == 0;
+        if let Some(form) = form {
+            let found =
+                FoundTools { context: &context, plan: &plan.plan, warm: &warming.warm, ranking: &ranking };
+            found.answer_in(form, request.call_id.as_deref().unwrap_or_default(), &mut answer);
+        }
         if request.explain == Some(true) {
             self.explain_matches(&context, &ranking, &mut answer.results).await?;
         }
@@ -349,7 +370,7 @@ impl MatchWriter<'_> {
         let tool = &entry.tool.tool;
         let detail = self.affordable_detail(entry);
         let description = match detail {
-            Detail::Names => None,
+            Detail::Names | Detail::Signature => None,
             Detail::Brief => Some(tool_text::brief_description(tool)),
             Detail::Full => Some(tool_text::whole_description(tool)),
         };
@@ -361,8 +382,13 @@ impl MatchWriter<'_> {
             score: scored.score,
             confidence: scored.confidence,
             state: state(entry, self.plan, self.warm),
+            signature: (detail == Detail::Signature).then(|| {
+                let made = entry.for_target(self.context.target);
+                signature(entry.wire_name(), tool, made.schema())
+            }),
             explain: None,
-            required: (self.detail != Detail::Names).then(|| tool_text::required_arguments(tool)),
+            required: (detail != Detail::Names && detail != Detail::Signature)
+                .then(|| tool_text::required_arguments(tool)),
             parameters: (detail == Detail::Full)
                 .then(|| {
                     let made = entry.for_target(self.context.target);
@@ -475,6 +501,12 @@ fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
 }
 
 fn shorten(tool: &mut ToolMatch, limit: usize) -> bool {
+    if let Some(signature) = &mut tool.signature {
+        // The arguments are what it is asked for; the sentence behind them goes.
+        let end = signature.find(") – ").map(|at| at + 1);
+        end.inspect(|end| signature.truncate(*end));
+        return end.is_some();
+    }
     let Some(description) = &mut tool.description else { return false };
     let short = clip(description, limit).into_owned();
     let changed = short != *description;

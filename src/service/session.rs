@@ -9,10 +9,12 @@ use utoipa::ToSchema;
 use crate::core::cache::Sent;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
+use crate::core::format::native::Exposure;
 use crate::core::grant::Selection;
 use crate::core::id::SessionKey;
 use crate::core::mend::Dialect;
-use crate::core::policy::Policy;
+use crate::core::plan::Plan;
+use crate::core::policy::{Policy, WarmPolicy};
 use crate::core::profile::Profile;
 use crate::core::target::Target;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
@@ -29,6 +31,7 @@ pub(super) struct AssembledState {
     /// Whether schemas are of OpenAPI's subset.
     pub openapi: bool,
     pub strict: bool,
+    pub exposure: String,
     pub window: u32,
     pub sent: Sent,
     /// The listing that it keeps, by the digest of its base; nothing where there is none to keep.
@@ -44,6 +47,7 @@ impl AssembledState {
             profile: Profile::parse(&self.profile).unwrap_or_default(),
             dialect: if self.openapi { Dialect::OpenApi } else { Dialect::JsonSchema },
             strict: self.strict,
+            exposure: Exposure::parse(&self.exposure).unwrap_or_default(),
         }
     }
 }
@@ -242,9 +246,14 @@ impl Update {
     }
 }
 
-/// The bounds of a session's warm set: those of its config, and where `room` tells what the provider takes beside core and
-/// bridge, no more than that.
-pub(super) fn warm_limits(policy: &Policy, room: Option<usize>) -> WarmLimits {
+/// The bounds of a session's warm set: those of its config, and no more tools than the provider takes beside core and bridge.
+/// What the provider loads by itself enters the array at an epoch, when the conversation that loaded it may be gone.
+pub(super) fn warm_limits(policy: &Policy, plan: &Plan) -> WarmLimits {
+    let room = plan.room().unwrap_or(Some(0));
     let max = (policy.max_warm_tools as usize).min(room.unwrap_or(usize::MAX));
-    WarmLimits { max, policy: policy.warm_policy }
+    let policy = match policy.warm_policy {
+        WarmPolicy::Immediate if plan.target.exposure == Exposure::Native => WarmPolicy::Epoch,
+        policy => policy,
+    };
+    WarmLimits { max, policy }
 }

@@ -124,7 +124,8 @@ impl Toolrack {
         let Some((key, _)) = &context.session else { return Err(no_session()) };
         let mut warnings = Vec::new();
         let keys = resolve_names(&context, action, names, &mut warnings)?;
-        let limits = warm_limits(context.policy(), None);
+        let plan = self.plan(&context).await?;
+        let limits = warm_limits(context.policy(), &plan.plan);
         self.update_session(key, Deed::Change, |_, warm, now| {
             let change = match action {
                 WarmAction::Pin => warm.pin(&keys, limits, now).map_err(|wanted| {

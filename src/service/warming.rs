@@ -44,7 +44,7 @@ impl Toolrack {
         // What the target does not take is called through the bridge.
         found.retain(|(_, id)| view.get(*id).is_some_and(|tool| !tool.for_target(context.target).left_out));
         let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
-        let limits = warm_limits(context.policy(), plan.plan.room().unwrap_or(Some(0)));
+        let limits = warm_limits(context.policy(), &plan.plan);
         let (change, warm) = self
             .update_session(session, deed, |_, warm, now| {
                 let change = warm.warm(&keys, limits, now);

@@ -193,7 +193,12 @@ async fn unknown_and_forbidden_names_get_the_same_answer() {
     ] {
         let answer = async |name: &str| {
             let body = serde_json::from_str(&body.to_string().replace("NAME", name)).unwrap();
-            same(user.post(route, body).await.ok(), name)
+            let mut answer = user.post(route, body).await.ok();
+            // One name may have more tokens than the other.
+            if let Some(tokens) = answer.pointer_mut("/results/0/tokens") {
+                *tokens = Value::Null;
+            }
+            same(answer, name)
         };
         assert_eq!(answer("delete_data").await, answer("qwertz_data").await, "{route}");
     }

@@ -143,6 +143,8 @@ impl Inside {
             warm: body["warm"].as_bool(),
             explain: None,
             context: None,
+            form: None,
+            call_id: None,
         };
         let mut answer = serde_json::to_value(self.service.search(request).await.unwrap()).unwrap();
         answer["took_ms"] = json!(0);

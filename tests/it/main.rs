@@ -24,6 +24,7 @@ mod kept_listing;
 mod matcher_test;
 mod messy;
 mod model;
+mod native;
 mod openapi;
 mod prompt_cache;
 mod properties;

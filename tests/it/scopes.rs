@@ -262,7 +262,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
     let app = TestApp::start().await;
     let user = app.user();
     for (config, pointer) in [
-        (json!({"exposure": "native"}), "/exposure"),
         (json!({"management_tools": true}), "/management_tools"),
         (json!({"require_review_on_change": true}), "/require_review_on_change"),
         (json!({"keep_missed_queries": true}), "/keep_missed_queries"),
@@ -281,10 +280,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
     });
     let written = user.put_config(&defaults).await.ok();
     assert_eq!(written["warnings"], json!([]));
-
-    let problem = user.search(json!({"query": "a", "detail": "signature"})).await.problem(422, "unsupported");
-    assert_eq!(problem["errors"][0]["pointer"], "/detail");
-    user.search(json!({"query": "a", "explain": false, "profile": "generic", "context": null})).await.ok();
 }
 
 #[tokio::test]

@@ -222,24 +222,17 @@ async fn a_provider_with_a_maximum_gets_no_more() {
 #[tokio::test]
 async fn a_tool_that_cannot_be_sent_is_still_found_and_called() {
     let app = TestApp::start().await;
-    // Each reference doubles what is written out.
-    let mut definitions = serde_json::Map::new();
-    for at in 0..40 {
-        let next = json!({"$ref": format!("#/$defs/d{}", at + 1)});
-        definitions.insert(format!("d{at}"), json!({"type": "object", "properties": {"a": next, "b": next}}));
-    }
-    definitions.insert("d40".to_owned(), json!({"type": "string"}));
-    let bomb = json!({"name": "bomb", "description": "Grows without end.", "parameters": {
-        "type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": definitions}});
+    // Written out, as Bedrock wants it, it would be larger than any schema may grow.
+    let references: serde_json::Map<String, Value> =
+        (0..40).map(|at| (format!("p{at}"), json!({"$ref": "#/$defs/B"}))).collect();
+    let definitions = json!({"B": {"type": "string", "description": "x".repeat(10_000)}});
+    let bomb = json!({"name": "bomb", "description": "Grows without end.",
+        "parameters": {"type": "object", "properties": references, "$defs": definitions}});
     let user = user_with(&app, &[bomb, odd_tools()[3].clone()], json!({"core": ["bomb"]})).await;
     let answer =
         user.assemble(json!({"session": "s", "format": "bedrock_converse", "profile": "bedrock"})).await.ok();
     let names = array_names(&answer);
-    if names.contains(&"bomb") {
-        // Inlined up to a depth: then it is no larger than it may be.
-        assert!(answer.to_string().len() < 600_000);
-        return;
-    }
+    assert!(!names.contains(&"bomb"), "{names:?}");
     assert!(warning_codes(&answer).contains(&"tool_left_out"), "{answer}");
     assert!(answer["listing"]["text"].as_str().unwrap().contains("bomb"), "{answer}");
     assert!(names.contains(&"tool_call"), "{names:?}");

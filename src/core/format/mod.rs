@@ -143,6 +143,8 @@ pub struct ModelCall {
     pub arguments: Option<Value>,
     /// A call of a tool that takes free text: one of the agent's own, since every tool here has a schema.
     pub is_custom: bool,
+    /// A call of the provider's own search, which the agent answers with tools.
+    pub is_search: bool,
     /// The id of a JSON-RPC request, a number or a string, under which its result goes back.
     pub request_id: Option<Value>,
 }

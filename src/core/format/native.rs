@@ -1,5 +1,5 @@
-//! Texts of the providers' own ways to add tools late: deferred entries, namespaces, search tools, and what a search
-//! answers in each of them (`tool-formats.md`, sections 1.1 and 2).
+//! The providers' own ways to add tools late: deferred entries, namespaces, search tools, and what a search answers in
+//! each of them (`tool-formats.md`, sections 1.1 and 2).
 //!
 //! Pure texts. Which tools are deferred, found or sent is decided elsewhere.
 
@@ -8,12 +8,10 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::names::wire_name;
-use super::signature::signature;
-use super::{Format, RenderedTool, ToolText, render_with};
+use super::{Format, ToolText};
 use crate::core::bridge::SEARCH_PARAMETERS;
 use crate::core::digest::push_string;
 use crate::core::text::one_line;
-use crate::core::tool::Tool;
 
 /// How tools outside of core reach the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -53,13 +51,18 @@ impl Exposure {
     }
 }
 
-/// The member that defers an entry.
-const DEFERRED: &str = ",\"defer_loading\":true";
+/// Most tools of an array with deferred ones, where they stand in it: Anthropic's documentation, tool search.
+pub const MAX_DECLARED: usize = 10_000;
 
-/// A tool of an array whose definition the model sees only once a search has named it. Nothing in formats without
-/// deferred tools.
-pub fn deferred_entry(format: Format, name: &str, tool: &Tool) -> Option<RenderedTool> {
-    Exposure::Native.is_of(format).then(|| render_with(format, name, tool, DEFERRED))
+/// Whether deferred tools stand in the array. Where they do not, a search's answer brings them.
+pub fn declares_deferred(format: Format) -> bool {
+    format == Format::Anthropic
+}
+
+/// An entry of an array whose definition the model sees only once a search has named it. Nothing for what is no JSON
+/// object.
+pub fn deferred(entry: &str) -> Option<String> {
+    Some(format!("{},\"defer_loading\":true}}", entry.strip_suffix('}')?))
 }
 
 /// The namespace that stands for a group: a name that the provider takes, told apart by a hash where it had to be
@@ -90,14 +93,21 @@ pub fn namespace(group: &str, description: Option<&str>, entries: &[&str]) -> Op
 }
 
 /// What the model is told of a search whose finds are loaded by the provider.
-const SEARCH_DESCRIPTION: &str = "Find tools that are available but not loaded. Describe the task in a few words, not a \
-    tool name. Found tools are loaded and then called directly.";
+const SEARCH_DESCRIPTION: &str = "Find tools that are available but not loaded: describe the task in a few words, or give \
+    the exact name of a listed tool. Found tools are loaded and then called directly.";
 
 /// The entry of the search that the agent answers: a `tool_search` of the Responses format, an ordinary tool called
 /// `name` of Anthropic's, which must never be deferred itself. Nothing in formats without deferred tools.
-pub fn search_entry(format: Format, name: &str) -> Option<String> {
+///
+/// A listing goes into its description.
+pub fn search_entry(format: Format, name: &str, listing: Option<&str>) -> Option<String> {
     let mut description = String::new();
-    push_string(SEARCH_DESCRIPTION, &mut description);
+    match listing {
+        Some(listing) => {
+            push_string(&format!("{SEARCH_DESCRIPTION}\n\n{}", listing.trim_end()), &mut description);
+        }
+        None => push_string(SEARCH_DESCRIPTION, &mut description),
+    }
     match format {
         Format::OpenaiResponses => Some(format!(
             "{{\"type\":\"tool_search\",\"execution\":\"client\",\"description\":{description},\"parameters\":{SEARCH_PARAMETERS}}}"
@@ -117,27 +127,15 @@ pub fn search_entry(format: Format, name: &str) -> Option<String> {
     }
 }
 
-/// The entry of the search that the provider runs itself over deferred entries, in place of [`search_entry`].
-pub fn hosted_search_entry(format: Format) -> Option<&'static str> {
-    match format {
-        Format::OpenaiResponses => Some(r#"{"type":"tool_search","execution":"server"}"#),
-        Format::Anthropic => {
-            Some(r#"{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}"#)
-        }
-        _ => None,
-    }
-}
-
 /// Anthropic's content blocks that load deferred tools; each must stand in the request's `tools`.
 pub fn tool_references(names: &[&str]) -> Value {
     names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect()
 }
 
-/// The message that answers an Anthropic search call with found tools; without any, `nothing_found` tells the model.
-pub fn reference_message(call_id: &str, names: &[&str], nothing_found: &str) -> Value {
-    let content = if names.is_empty() { Value::from(nothing_found) } else { tool_references(names) };
+/// The message that answers an Anthropic search call with these blocks.
+pub fn reference_message(call_id: &str, blocks: &Value) -> Value {
     json!({"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": call_id, "content": content}
+        {"type": "tool_result", "tool_use_id": call_id, "content": blocks}
     ]})
 }
 
@@ -169,23 +167,11 @@ fn push_array(entries: &[&str], out: &mut String) {
     out.push(']');
 }
 
-/// A tool that a search found, for a text about it.
-#[derive(Debug, Clone, Copy)]
-pub struct FoundTool<'a> {
-    pub wire_name: &'a str,
-    pub tool: &'a Tool,
-}
-
-/// The text of a `tool` message about found tools: a signature per line.
-pub fn found_text(found: &[FoundTool<'_>]) -> String {
-    let line = |found: &FoundTool<'_>| format!("- {}\n", signature(found.wire_name, found.tool));
-    found.iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::format::render;
+    use crate::core::tool::Tool;
 
     fn tool() -> Tool {
         let body = r#"{"group":"g","name":"t","description":"Does it. Well.","parameters":{"type":"object","properties":{"b":{"type":"string"},"a":{}},"required":["b"]}}"#;
@@ -207,23 +193,19 @@ mod tests {
         assert_eq!(native, [Format::OpenaiResponses, Format::Anthropic]);
         for format in Format::ALL {
             assert!(Exposure::Bridge.is_of(format));
-            let texts = (
-                deferred_entry(format, "t", &tool()).is_some(),
-                search_entry(format, "tool_search").is_some(),
-                hosted_search_entry(format).is_some(),
-            );
-            assert_eq!(texts, (native.contains(&format), native.contains(&format), native.contains(&format)));
+            assert_eq!(search_entry(format, "tool_search", None).is_some(), native.contains(&format));
         }
     }
 
     #[test]
     fn a_deferred_entry_is_the_entry_with_one_more_member() {
         for format in [Format::OpenaiResponses, Format::Anthropic] {
-            let mut plain = parsed(&render(format, "t", &tool()).json);
-            plain["defer_loading"] = Value::Bool(true);
-            let deferred = deferred_entry(format, "t", &tool()).unwrap();
-            assert_eq!(parsed(&deferred.json), plain);
-            assert!(deferred.json.ends_with(",\"defer_loading\":true}"));
+            let plain = render(format, "t", &tool()).json;
+            let mut wanted = parsed(&plain);
+            wanted["defer_loading"] = Value::Bool(true);
+            let deferred = deferred(&plain).unwrap();
+            assert_eq!(parsed(&deferred), wanted);
+            assert!(deferred.ends_with(",\"defer_loading\":true}"));
         }
     }
 
@@ -244,26 +226,25 @@ mod tests {
 
     #[test]
     fn search_entries_take_the_arguments_of_the_bridge() {
-        let responses = parsed(&search_entry(Format::OpenaiResponses, "x_tool_search").unwrap());
+        let responses = parsed(&search_entry(Format::OpenaiResponses, "x_tool_search", None).unwrap());
         assert_eq!((&responses["type"], &responses["execution"]), (&json!("tool_search"), &json!("client")));
-        let anthropic = parsed(&search_entry(Format::Anthropic, "x_tool_search").unwrap());
+        let anthropic = parsed(&search_entry(Format::Anthropic, "x_tool_search", None).unwrap());
         assert_eq!(anthropic["name"], "x_tool_search");
         assert_eq!(anthropic.get("defer_loading"), None);
         assert_eq!(anthropic["input_schema"], parsed(SEARCH_PARAMETERS));
         assert_eq!(responses["parameters"], parsed(SEARCH_PARAMETERS));
-        assert_eq!(parsed(hosted_search_entry(Format::Anthropic).unwrap())["name"], "tool_search_tool_bm25");
+        let listed = parsed(&search_entry(Format::Anthropic, "s", Some("a\n- b\n")).unwrap());
+        assert!(listed["description"].as_str().unwrap().ends_with("directly.\n\na\n- b"));
     }
 
     #[test]
     fn answers_load_what_was_found() {
         assert_eq!(
-            reference_message("c1", &["a", "b"], "nothing"),
+            reference_message("c1", &tool_references(&["a", "b"])),
             json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [
                 {"type": "tool_reference", "tool_name": "a"}, {"type": "tool_reference", "tool_name": "b"}]}]})
         );
-        let nothing = reference_message("c1", &[], "nothing");
-        assert_eq!(nothing["content"][0]["content"], "nothing");
-        let entry = deferred_entry(Format::OpenaiResponses, "t", &tool()).unwrap().json;
+        let entry = deferred(&render(Format::OpenaiResponses, "t", &tool()).json).unwrap();
         assert_eq!(
             parsed(&tool_search_output("c\"2", &[&entry])),
             json!({"type": "tool_search_output", "call_id": "c\"2", "execution": "client",
@@ -275,12 +256,5 @@ mod tests {
             json!({"type": "additional_tools", "role": "developer", "tools": [parsed(&entry)]})
         );
         assert_eq!(additional_tools(&[]), None);
-    }
-
-    #[test]
-    fn a_text_about_finds_has_a_line_for_each() {
-        let tool = tool();
-        let found = FoundTool { wire_name: "g__t", tool: &tool };
-        assert_eq!(found_text(&[found, found]), "- g__t(b: string, a?: any) – Does it.\n".repeat(2));
     }
 }

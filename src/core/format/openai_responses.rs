@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY};
-use super::{ModelCall, ReadFault, Source, WireFormat, text_at};
+use super::{ModelCall, ReadFault, Source, WireFormat, native, text_at};
 
 pub(super) struct OpenaiResponses;
 
@@ -30,6 +30,20 @@ static LAYOUT: Layout = Layout {
     array: PLAIN_ARRAY,
 };
 
+/// The type of the items by which a model asks for tools.
+const SEARCH_CALL: &str = "tool_search_call";
+
+/// Reads a call of the search. One that the provider runs itself has no id to answer under.
+fn read_search(call: &Value) -> Result<ModelCall, ReadFault> {
+    let Some(id) = text_at(call, "call_id") else {
+        return Err(ReadFault::NotACall(
+            "a tool_search_call without `call_id` is answered by the provider".to_owned(),
+        ));
+    };
+    let arguments = call.get("arguments").cloned();
+    Ok(ModelCall { id, name: "tool_search".to_owned(), arguments, is_search: true, ..ModelCall::default() })
+}
+
 /// The namespace of tools that stand in none.
 const DEFAULT_NAMESPACE: &str = "functions";
 
@@ -43,6 +57,7 @@ impl WireFormat for OpenaiResponses {
         let is_custom = match kind {
             None | Some("function_call") => false,
             Some("custom_tool_call") => true,
+            Some(SEARCH_CALL) => return read_search(call),
             Some(other) => {
                 let why = format!("an item of type `{other}` is no function call");
                 return Err(ReadFault::NotACall(why));
@@ -61,6 +76,11 @@ impl WireFormat for OpenaiResponses {
     }
 
     fn result_message(&self, call: &ModelCall, content: &str, _is_error: bool) -> Value {
+        if call.is_search {
+            // The item has no place for words.
+            let item = native::tool_search_output(&call.id, &[]);
+            return serde_json::from_str(&item).unwrap_or_default();
+        }
         json!({"type": "function_call_output", "call_id": call.id, "output": content})
     }
 }

@@ -34,9 +34,10 @@ enum Detail {
     Plain,
 }
 
-/// A tool's signature with the first sentence of its description.
-pub fn signature(wire_name: &str, tool: &Tool) -> String {
-    let schema: Value = serde_json::from_str(tool.parameters()).unwrap_or_default();
+/// A tool's signature with the first sentence of its description. `schema` stands in place of its own, where a provider is
+/// sent another one.
+pub fn signature(wire_name: &str, tool: &Tool, schema: Option<&str>) -> String {
+    let schema: Value = serde_json::from_str(schema.unwrap_or(tool.parameters())).unwrap_or_default();
     let mut line = format!("{wire_name}({})", arguments(&schema));
     let description = tool.description();
     // A description may be a quarter of a megabyte; what is shown stands in its beginning.
@@ -224,7 +225,7 @@ mod tests {
 
     fn of(description: &str, parameters: Value) -> String {
         let body = json!({"group": "g", "name": "t", "description": description, "parameters": parameters});
-        signature("t", &Tool::from_body(body.to_string().into()).unwrap())
+        signature("t", &Tool::from_body(body.to_string().into()).unwrap(), None)
     }
 
     #[test]

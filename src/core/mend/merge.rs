@@ -26,8 +26,28 @@ pub(super) const ANNOTATIONS: &[&str] = &[
     "$vocabulary",
 ];
 
+/// Keywords that say something only beside another one.
+const DEPENDENT: [(&str, &str); 4] =
+    [("then", "if"), ("else", "if"), ("minContains", "contains"), ("maxContains", "contains")];
+
+/// Takes out what says nothing here and would say something beside the other schema.
+fn drop_idle(schema: &mut Map<String, Value>) {
+    for (keyword, beside) in DEPENDENT {
+        if !schema.contains_key(beside) {
+            schema.shift_remove(keyword);
+        }
+    }
+}
+
 /// Adds what `from` asks for to `into`. Where the two cannot both be said, `into` holds and the loss is noted.
-pub(super) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>, at: &At<'_>, notes: &mut Notes) {
+pub(super) fn merge(
+    into: &mut Map<String, Value>,
+    mut from: Map<String, Value>,
+    at: &At<'_>,
+    notes: &mut Notes,
+) {
+    drop_idle(into);
+    drop_idle(&mut from);
     let conditional = into.contains_key("if");
     for (keyword, new) in from {
         if conditional && matches!(keyword.as_str(), "if" | "then" | "else") {

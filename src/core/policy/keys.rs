@@ -8,9 +8,10 @@ use super::lists::{Aliases, Groups, Names, Selectors, Toolsets};
 use super::matcher::{Matcher, MatcherRule, MatcherSetting};
 use super::rules::{Choice, Int, Number, Object, Reserved, Rule, of};
 use super::values::{
-    BridgePrefix, Exposure, Flag, Group, ListingPlacement, Preload, PreloadSetting, Switch, Toggle,
-    ToggleRule, Toolset, WarmPolicy,
+    BridgePrefix, Flag, Group, ListingPlacement, Preload, PreloadSetting, Switch, Toggle, ToggleRule,
+    Toolset, WarmPolicy,
 };
+use crate::core::format::native::Exposure;
 use crate::core::profile::Profile;
 use crate::core::selector::Selector;
 
@@ -69,7 +70,10 @@ settings! {
     profile: Profile = Profile::Generic, by Choice::new(), join Override,
         "The provider whose limits the array keeps; `generic` keeps what all accept. A request may choose another one.";
     exposure: Exposure = Exposure::Bridge, by Choice::new(), join Override,
-        "How the model reaches deferred tools.";
+        "How the model reaches deferred tools. `bridge`: three tools in a constant array, which every provider takes. \
+         `native`: the provider's own deferred tools, loaded by what a search answers (`anthropic`, \
+         `openai_responses`). `namespaced`: as `bridge`, with the tools of a group in a namespace \
+         (`openai_responses`). Formats without it get `bridge`, with a warning. A request may choose another one.";
     bridge_prefix: String = String::new(), by BridgePrefix, join Override,
         "Stands in front of the bridge tools' names.";
     management_tools: bool = false, by Reserved(Flag, false), join Override,

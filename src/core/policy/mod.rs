@@ -38,7 +38,7 @@ pub use self::matcher::{Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, 
 pub use self::patch::{apply_patch, merge_patch};
 pub use self::request::{ExtraBody, ExtraHeaders, TEXT_FIELDS, is_framing_header};
 pub use self::values::{
-    Exposure, Group, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle, Toolset, WarmPolicy,
+    Group, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle, Toolset, WarmPolicy,
 };
 
 /// A config document that passed the door.

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::reader::{Reader, shorten};
 use super::rules::{Int, Named, Record, Reserved, Rule, of};
+use crate::core::format::native::Exposure;
 use crate::core::profile::Profile;
 use crate::core::selector::Selector;
 
@@ -97,16 +98,9 @@ impl Named for Profile {
     };
 }
 
-/// How the model reaches deferred tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Exposure {
-    /// Through the bridge tools.
-    Bridge,
-}
-
 impl Named for Exposure {
-    const NAMES: &'static [(&'static str, Self)] = &[("bridge", Self::Bridge)];
-    const LATER: &'static [&'static str] = &["native"];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("bridge", Self::Bridge), ("namespaced", Self::Namespaced), ("native", Self::Native)];
 }
 
 /// A named set of tools: by exact names and by name prefixes.

@@ -63,6 +63,10 @@ macro_rules! grant_body {
             schema_dialect: Option<String>,
             /// Whether tools that fit the provider's strict mode are sent as strict. Default: no.
             strict: Option<bool>,
+            /// How tools outside of core reach the model: `bridge`, `native` (formats `anthropic` and `openai_responses`) or
+            /// `namespaced` (`openai_responses`). Default: the config's.
+            #[schema(example = "bridge")]
+            exposure: Option<String>,
             /// The model's context window in tokens, 1000 to 10000000; out of range it is clamped. Default: the
             /// config's `context_window`.
             #[schema(minimum = 1000, maximum = 10_000_000)]
@@ -91,6 +95,7 @@ macro_rules! grant_body {
                     profile: self.profile.take(),
                     schema_dialect: self.schema_dialect.take(),
                     strict: self.strict,
+                    exposure: self.exposure.take(),
                     context_window: self.context_window,
                 };
                 (caller, fields)

@@ -22,17 +22,25 @@ grant_body! {
         /// config's `search_default_limit`.
         #[schema(minimum = 1, maximum = 50)]
         limit: Option<f64>,
-        /// How much a match tells: `names`, `brief` (default; descriptions of at most 200 characters) or `full` (with
-        /// the schema of the arguments). `signature` is reserved.
+        /// How much a match tells: `names`, `brief` (default; descriptions of at most 200 characters), `signature` (the tool
+        /// with its arguments on one line) or `full` (with the schema of the arguments).
         #[schema(example = "brief")]
         detail: Option<String>,
         /// Whether the session keeps what is found, so that it stands in the array from the next assembly on.
         /// Default: true.
         warm: Option<bool>,
-        /// Reserved: how each match came to its place. Default: false.
+        /// Whether each match tells how it came to its place. Default: false.
         explain: Option<bool>,
-        /// Reserved: what the task is about, beside the query.
+        /// What the task is about, beside the query: an endpoint is told it.
         context: Option<String>,
+        /// A form in which the answer is wanted besides `results`, in `answer`: `text` (for the model's `tool` message, as much
+        /// as `detail` says), `tool_references` (Anthropic's blocks that load deferred tools of the array),
+        /// `tool_search_output` (the item that answers a `tool_search_call` of OpenAI's Responses) or `additional_tools` (the
+        /// input item that adds definitions to a Responses conversation).
+        #[schema(example = "text")]
+        form: Option<String>,
+        /// The id of the call that a `tool_search_output` answers.
+        call_id: Option<String>,
     }
 }
 
@@ -54,7 +62,8 @@ pub(crate) async fn search(
         (Some(OneOrMany::One(query)), queries) => exactly_one("query", Some(query), "queries", queries)?,
         (None, queries) => exactly_one("query", None, "queries", queries)?,
     };
-    let SearchBody { limit, detail, warm, explain, context, .. } = body;
-    let request = SearchRequest { caller, fields, queries, limit, detail, warm, explain, context };
+    let SearchBody { limit, detail, warm, explain, context, form, call_id, .. } = body;
+    let request =
+        SearchRequest { caller, fields, queries, limit, detail, warm, explain, context, form, call_id };
     service.search(request).await.map(Json).map_err(|error| placed(&error, "queries", sent))
 }

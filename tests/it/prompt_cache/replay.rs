@@ -85,6 +85,11 @@ fn filler(number: usize, tokens: usize) -> String {
     format!("Part {number}:{}", words.collect::<String>())
 }
 
+/// Whether the provider keeps an entry out of the prompt until it is named.
+fn is_deferred(entry: &str) -> bool {
+    entry.ends_with(",\"defer_loading\":true}")
+}
+
 struct Agent<'a> {
     inside: &'a Inside,
     user: &'a str,
@@ -96,6 +101,8 @@ struct Agent<'a> {
     messages: Vec<String>,
     /// Tools whose schemas stand in the conversation.
     described: HashSet<String>,
+    /// Deferred tools that a search has loaded into the conversation.
+    loaded: HashSet<String>,
     /// The last note about changes.
     note: String,
     epoch: bool,
@@ -114,6 +121,7 @@ pub(super) async fn replay(inside: &Inside, user: &str, mode: &Mode, session: &[
         fingerprint: None,
         messages: Vec::new(),
         described: HashSet::new(),
+        loaded: HashSet::new(),
         note: String::new(),
         epoch: false,
         ids: 0,
@@ -144,6 +152,7 @@ impl Agent<'_> {
         self.messages.clear();
         self.say("user", summary);
         self.described.clear();
+        self.loaded.clear();
         self.note.clear();
         self.epoch = true;
     }
@@ -173,6 +182,9 @@ impl Agent<'_> {
             if searches {
                 searches = false;
                 self.use_tool("tool_search", &json!({"query": call.query}), 0).await;
+            } else if self.entry(&call.tool).is_some() {
+                // A deferred tool of the array is loaded by its name.
+                self.use_tool("tool_search", &json!({"query": call.tool}), 0).await;
             } else {
                 self.use_tool("tool_describe", &json!({"name": call.tool}), 0).await;
                 self.described.insert(call.tool.clone());
@@ -180,11 +192,30 @@ impl Agent<'_> {
         }
     }
 
+    /// Whether the model sees the definition of a tool that it can call.
     fn has(&self, tool: &str) -> bool {
-        self.tools.iter().any(|entry| {
+        self.loaded.contains(tool) || self.entry(tool).is_some_and(|entry| !is_deferred(entry))
+    }
+
+    fn entry(&self, tool: &str) -> Option<&str> {
+        let is_it = |entry: &&str| {
             let entry: Value = serde_json::from_str(entry).unwrap();
             entry_name(&entry) == tool
-        })
+        };
+        self.tools.iter().map(String::as_str).find(is_it)
+    }
+
+    /// A message that may name tools to load: the provider writes their definitions out at its place.
+    fn receive(&mut self, message: &Value) {
+        let mut text = message.to_string();
+        let blocks = message["content"][0]["content"].as_array();
+        for block in blocks.into_iter().flatten().filter(|block| block["type"] == "tool_reference") {
+            let name = block["tool_name"].as_str().unwrap();
+            let entry = self.entry(name).unwrap_or_else(|| panic!("{name} is not declared"));
+            text.push_str(entry);
+            self.loaded.insert(name.to_owned());
+        }
+        self.messages.push(text);
     }
 
     /// The model calls a tool; the bridge answers it, or the agent runs it and has a result of so many tokens.
@@ -197,7 +228,7 @@ impl Agent<'_> {
         let answer = self.inside.bridge(self.user, &body).await.results.remove(0);
         assert_ne!(answer.is_error, Some(true), "{body}: {answer:?}");
         match answer.action {
-            BridgeAction::Respond => self.messages.push(answer.message.unwrap().to_string()),
+            BridgeAction::Respond => self.receive(&answer.message.unwrap()),
             BridgeAction::Dispatch => {
                 let content = self.next_filler(result);
                 let result = json!([{"type": "tool_result", "tool_use_id": id, "content": content}]);
@@ -210,7 +241,8 @@ impl Agent<'_> {
     async fn model_call(&mut self) {
         self.assemble().await;
         let system = format!("{SYSTEM}\n\n{}", self.listing);
-        let parts = self.tools.iter().map(String::as_str).chain([system.as_str()]);
+        let shown = self.tools.iter().map(String::as_str).filter(|entry| !is_deferred(entry));
+        let parts = shown.chain([system.as_str()]);
         let parts: Vec<&str> = parts.chain(self.messages.iter().map(String::as_str)).collect();
         self.cache.request(&parts);
     }
