@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::digest::{Digest, Hasher, push_string};
 use super::format::ingest::{EntryLimits, Rejected, read_entries};
 use super::format::{TokenCounts, names};
+use super::hidden::hidden_in_text;
 use super::schema::takes_object;
 use super::target::{Made, Target, TargetTool};
-use super::text::{hidden_characters, short_description};
+use super::text::short_description;
 use super::tokens;
 use super::tool::{Tool, ToolKey};
 use super::warning::Warning;
@@ -351,11 +352,10 @@ pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimi
 
 impl Upload {
     fn take(&mut self, tool: Tool, pointer: &str) {
-        let hidden = hidden_characters(&tool.description()) + hidden_characters(tool.name());
+        let hidden = hidden_in_text(tool.body());
         if hidden > 0 {
-            let detail = format!(
-                "the text holds {hidden} hidden characters; listings and descriptions show it without them"
-            );
+            let detail =
+                format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
             self.warnings.push(Warning::new("hidden_characters", detail).at(pointer).for_tool(tool.name()));
         }
         if !takes_object(tool.parameters()) {

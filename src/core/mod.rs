@@ -11,6 +11,7 @@ pub mod endorsed;
 pub mod format;
 pub mod grant;
 mod grouping;
+pub mod hidden;
 pub mod id;
 pub mod json;
 pub mod late;

@@ -35,6 +35,14 @@ pub fn hidden_characters(text: &str) -> usize {
     text.chars().filter(|character| is_hidden(*character)).count()
 }
 
+/// The text without hidden characters; its lines are kept.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if hidden_characters(text) == 0 {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().filter(|character| !is_hidden(*character)).collect())
+}
+
 /// The text on one line: white space collapsed to single spaces, hidden characters gone.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let mut previous_space = true;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::text::{clip, is_hidden, one_line};
+use super::text::{clip, one_line, visible};
 use super::tool::Tool;
 
 /// Longest description in a brief match, in characters (`product.md`, section 4).
@@ -27,12 +27,7 @@ fn head(text: &str, chars: usize) -> &str {
 
 /// A whole description without hidden characters; its lines are kept.
 pub fn whole_description(tool: &Tool) -> String {
-    match tool.description() {
-        text if text.chars().any(is_hidden) => {
-            text.chars().filter(|character| !is_hidden(*character)).collect()
-        }
-        text => text.into_owned(),
-    }
+    visible(&tool.description()).into_owned()
 }
 
 /// The required arguments of a tool, bounded and cleaned.

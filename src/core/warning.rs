@@ -35,7 +35,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ),
     (
         "hidden_characters",
-        "A tool's text holds characters that are not shown; listings and descriptions leave them out.",
+        "A tool's texts hold characters that are not shown; whatever a model sees leaves them out.",
     ),
     ("listing_off", "`listing` is off: the model learns of deferred tools through searches alone."),
     ("listing_over_budget", "The listing's budget is too small for any group; its header stands alone."),

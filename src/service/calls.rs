@@ -14,8 +14,8 @@ use super::sessions::Deed;
 use super::{Error, Toolrack, blocking};
 use crate::core::calls::{CallFault, InnerCall, read_calls, unwrap_nested};
 use crate::core::grant::{View, ViewTool};
-use crate::core::mend::unmap;
-use crate::core::schema::{Validator, Verdict};
+use crate::core::mend::{ArgChange, renamed_keys, unmap, wire_pointer};
+use crate::core::schema::{Validator, Verdict, path_of};
 use crate::core::text::one_line;
 use crate::core::warning::Warning;
 use crate::telemetry;
@@ -252,12 +252,14 @@ impl Toolrack {
         let mut arguments = Value::Object(unwrap_nested(arguments, &call.name, |key| {
             declared.iter().any(|known| known == key)
         }));
+        let sent = arguments.clone();
         unmap(&mut arguments, &made.arg_map);
         let verdict = match self.validator(entry).await {
             Ok(validator) => validator.check(&arguments),
             Err(error) => Verdict::Unchecked(error.to_string()),
         };
-        resolved.warnings.extend(check_arguments(entry, schema, verdict, &arguments)?);
+        let verdict = in_wire_keys(verdict, &sent, &made.arg_map);
+        resolved.warnings.extend(check_arguments(entry, schema, verdict, &sent)?);
         Ok((entry, arguments))
     }
 
@@ -341,6 +343,35 @@ fn schema_note(schema: &str) -> &'static str {
         ""
     } else {
         " (The schema is very long; describe the tool to see it.)"
+    }
+}
+
+/// A verdict about original arguments in the keys that the model knows; `sent` are the arguments as it sent them.
+fn in_wire_keys(verdict: Verdict, sent: &Value, changes: &[ArgChange]) -> Verdict {
+    if changes.is_empty() {
+        return verdict;
+    }
+    match verdict {
+        Verdict::Missing(missing) => {
+            let wire = |key: String| {
+                let pointer = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+                let wire = wire_pointer(&pointer, changes);
+                wire.rsplit('/').next().map_or(key, |last| last.replace("~1", "/").replace("~0", "~"))
+            };
+            Verdict::Missing(missing.into_iter().map(wire).collect())
+        }
+        Verdict::Invalid(mut violation) => {
+            violation.path = path_of(&wire_pointer(&violation.pointer, changes), sent);
+            for (original, wire) in renamed_keys(changes) {
+                // Messages quote keys as JSON, on one line.
+                for original in [Value::from(original), Value::from(&*one_line(original))] {
+                    violation.message =
+                        violation.message.replace(&original.to_string(), &Value::from(wire).to_string());
+                }
+            }
+            Verdict::Invalid(violation)
+        }
+        other => other,
     }
 }
 

@@ -18,6 +18,7 @@ mod durability;
 mod examples;
 mod field_reports;
 mod histories;
+mod hostile;
 mod inside;
 mod isolation;
 mod kept_listing;

@@ -70,6 +70,9 @@ async fn every_provider_gets_what_it_takes_and_calls_find_back() {
     let lacking = user.call(json!({"session": "s", "name": name, "arguments": {}})).await.ok();
     let schema = &lacking["results"][0]["error"]["schema"];
     assert!(schema["properties"].get(&key).is_some(), "{lacking}");
+    assert_eq!(lacking["results"][0]["error"]["missing"], json!([key]), "{lacking}");
+    let wrong = user.call(json!({"session": "s", "name": name, "arguments": {&key: 7}})).await.ok();
+    assert_eq!(wrong["results"][0]["error"]["path"], format!("arguments.{key}"), "{wrong}");
 
     let openai = user.assemble(json!({"format": "openai_chat", "profile": "openai"})).await.ok();
     let rows =

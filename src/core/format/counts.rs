@@ -1,6 +1,6 @@
 //! Exact token counts of a tool in every format, made with one count of its text.
 
-use super::{Format, render, short_description, tool_text};
+use super::{Format, render, shown_description, tool_text};
 use crate::core::tokens;
 use crate::core::tool::Tool;
 
@@ -28,7 +28,7 @@ impl TokenCounts {
             let text = tool_text(layout, wire_name, tool, false);
             let same_parts = layout.schema_of(&text).as_deref() == Some(tool.parameters())
                 && (layout.empty_description || tool.description_json() != "\"\"")
-                && short_description(layout.description_limit, tool).is_none();
+                && shown_description(layout.description_limit, tool).is_none();
             if !same_parts {
                 return tokens::count(&render(format, wire_name, tool).json);
             }

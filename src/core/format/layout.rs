@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::members::Members;
 use super::{How, Source, ToolText};
 use crate::core::digest::push_string;
+use crate::core::hidden::hidden_in_text;
 use crate::core::tool::Tool;
 
 /// What goes out for a tool that takes no arguments.
@@ -124,7 +125,9 @@ impl Layout {
             }?;
             let allowed = member.of.is_none_or(|of| Some(of) == source);
             let fits = || serde_json::from_str(raw.get()).is_ok_and(|value| (member.fits)(&value));
-            (allowed && fits()).then(|| (member.key, raw.get()))
+            // What nobody sees goes to no model.
+            let shows_all = || hidden_in_text(raw.get()) == 0;
+            (allowed && fits() && shows_all()).then(|| (member.key, raw.get()))
         };
         self.members.iter().filter(|member| whole || !member.is_mark).filter_map(raw_of).collect()
     }

@@ -28,7 +28,8 @@ pub use layout::{ArrayText, Layout, Member, NoArguments};
 use serde_json::Value;
 
 use super::digest::push_string;
-use super::text::clip;
+use super::hidden::hidden_in_text;
+use super::text::{clip, visible};
 use super::tool::Tool;
 
 /// An output format.
@@ -248,9 +249,9 @@ fn render_with(format: Format, wire_name: &str, tool: &Tool, more: &str) -> Rend
 
 fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more: &str) -> RenderedTool {
     let layout = format.layout();
-    let short = short_description(how.description_limit, tool);
+    let shown = shown_description(how.description_limit, tool);
     let mut text = ToolText {
-        description: short.as_deref().unwrap_or(tool.description_json()),
+        description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
         ..tool_text(layout, wire_name, tool, false)
     };
     if how.schema.is_some() || how.openapi {
@@ -264,7 +265,7 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
     }
     let mut json = String::with_capacity(tool.body().len() + 64);
     layout.write_as(&text, how, more, &mut json);
-    RenderedTool { json, clipped: short.is_some() }
+    RenderedTool { json, clipped: shown.is_some_and(|shown| shown.is_cut) }
 }
 
 /// Renders a tool with its whole description and all kept members that the format has, for `describe`; `schema` stands in place of
@@ -272,7 +273,11 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
 pub fn render_whole(format: Format, wire_name: &str, tool: &Tool, schema: Option<&str>) -> String {
     let layout = format.layout();
     let mut json = String::with_capacity(tool.body().len() + 64);
-    let mut text = tool_text(layout, wire_name, tool, true);
+    let shown = shown_description(None, tool);
+    let mut text = ToolText {
+        description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
+        ..tool_text(layout, wire_name, tool, true)
+    };
     if let Some(schema) = schema {
         text.members.retain(|(key, _)| *key != "strict" && Some(*key) != layout.own_schema);
         text.parameters = schema;
@@ -290,13 +295,27 @@ fn tool_text<'a>(layout: &Layout, wire_name: &'a str, tool: &'a Tool, whole: boo
     }
 }
 
-/// The description as a JSON string where it has to be cut.
-fn short_description(limit: Option<usize>, tool: &Tool) -> Option<String> {
-    let limit = limit?;
-    let too_long = tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some();
-    too_long.then(|| {
+/// A description that is not shown as it came.
+struct ShownDescription {
+    /// A JSON string.
+    json: String,
+    is_cut: bool,
+}
+
+/// The description where it has to be cut or holds hidden characters.
+fn shown_description(limit: Option<usize>, tool: &Tool) -> Option<ShownDescription> {
+    let hides = hidden_in_text(tool.description_json()) > 0;
+    let may_be_long = limit.is_some_and(|limit| tool.description_json().len() > limit);
+    if !hides && !may_be_long {
+        return None;
+    }
+    let description = tool.description();
+    let text = visible(&description);
+    let limit = limit.unwrap_or(usize::MAX);
+    let is_cut = may_be_long && text.chars().nth(limit).is_some();
+    (hides || is_cut).then(|| {
         let mut json = String::new();
-        push_string(&clip(&tool.description(), limit), &mut json);
-        json
+        push_string(&clip(&text, limit), &mut json);
+        ShownDescription { json, is_cut }
     })
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::ingest::{EntryLimits, read_entry};
 use super::*;
+use crate::core::hidden::hidden_in;
 use crate::core::tokens;
 
 const LIMITS: EntryLimits = EntryLimits { bytes: 256 * 1024, depth: 64 };
@@ -288,6 +289,9 @@ proptest! {
     fn a_tool_goes_out_as_it_came_in(
         name in "[A-Za-z_][A-Za-z0-9_-]{0,30}", description in "[^\0]{1,80}", schema in any_schema(), more in 0_usize..3
     ) {
+        // What nobody sees goes out to nobody.
+        let description = visible(&description);
+        prop_assume!(!description.is_empty() && hidden_in(&schema) == 0);
         for (format, upload) in uploads(&name, &description, &schema, more) {
             let tool = read_entry(&upload.to_string(), LIMITS).unwrap();
             let kept: Value = serde_json::from_str(tool.parameters()).unwrap();

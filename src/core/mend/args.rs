@@ -179,6 +179,34 @@ fn map_at(value: &mut Value, node: &Node<'_>) {
     }
 }
 
+/// A place in original arguments, a JSON pointer, as the mended schema has it.
+pub fn wire_pointer(pointer: &str, changes: &[ArgChange]) -> String {
+    let root = Node::of(changes);
+    let (mut node, mut wire) = (Some(&root), String::new());
+    if let Some(key) = root.whole() {
+        pointer_push(&mut wire, key);
+        node = root.keys.get(key);
+    }
+    for token in pointer.split('/').skip(1) {
+        let key = token.replace("~1", "/").replace("~0", "~");
+        let renamed = node.and_then(|node| {
+            node.keys.iter().find(|(_, below)| below.original == Some(key.as_str())).map(|(key, _)| *key)
+        });
+        let key = renamed.unwrap_or(&key);
+        pointer_push(&mut wire, key);
+        node = node.and_then(|node| node.keys.get(key).or(node.items.as_deref()));
+    }
+    wire
+}
+
+/// The original keys that have another one in the mended schema, each with that one.
+pub fn renamed_keys(changes: &[ArgChange]) -> impl Iterator<Item = (&str, &str)> {
+    changes.iter().filter_map(|change| match (&change.effect, change.path.0.last()) {
+        (ArgEffect::Renamed(original), Some(ArgStep::Key(wire))) => Some((original.as_str(), wire.as_str())),
+        _ => None,
+    })
+}
+
 /// Renames keys in their place. A key whose new name is there already stays: nothing is lost.
 fn rename<'a>(map: &mut Map<String, Value>, new_name: impl Fn(&str) -> Option<&'a str>) {
     if !map.keys().any(|key| new_name(key).is_some()) {
@@ -224,6 +252,24 @@ mod tests {
         assert_eq!(read["rows"], wire["rows"]);
         assert_eq!(changes[1].path.to_string(), "/rows/*/_a_2");
         assert_eq!(change(&[key("*"), key("a/b")], ArgEffect::Whole).path.to_string(), "/~2/a~1b");
+    }
+
+    #[test]
+    fn a_place_is_told_in_the_keys_of_the_mended_schema() {
+        let changes = [
+            change(&[key("filter_id_1")], ArgEffect::Renamed("filter[id]".into())),
+            change(&[key("filter_id_1"), ArgStep::Items, key("_a_2")], ArgEffect::Renamed("a/b".into())),
+        ];
+        for (original, wire) in [
+            ("", ""),
+            ("/filter[id]/0/a~1b/c", "/filter_id_1/0/_a_2/c"),
+            ("/other/filter[id]", "/other/filter[id]"),
+        ] {
+            assert_eq!(wire_pointer(original, &changes), wire);
+        }
+        assert_eq!(wire_pointer("/0", &[change(&[key("value")], ArgEffect::Whole)]), "/value/0");
+        let renamed: Vec<(&str, &str)> = renamed_keys(&changes).collect();
+        assert_eq!(renamed, [("filter[id]", "filter_id_1"), ("a/b", "_a_2")]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod args;
 mod compose;
 mod dialect;
 mod draft;
+mod hidden;
 mod inline;
 mod keys;
 mod merge;
@@ -52,11 +53,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, map, unmap};
+pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, map, renamed_keys, unmap, wire_pointer};
 pub use notes::{LINTS, Lint};
 pub use strict::StrictUse;
 
-use super::profile::{Items, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};
+use super::profile::{Items, KeyRule, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};
 use notes::Notes;
 use union::Joiner;
 use walk::is_deeper_than;
@@ -235,11 +236,20 @@ struct Done {
 }
 
 fn run(mut document: Value, target: &SchemaTarget, strict: Option<&StrictRules>) -> Result<Done, Stop> {
-    let rules = rules_of(target, strict);
+    let mut rules = rules_of(target, strict);
     let mut notes = Notes::default();
     let mut budget = Budget(MAX_ADDED_BYTES);
     let mut changes = Vec::new();
     let seen = shape::fix_document(&mut document, &mut notes);
+    if let Value::Object(root) = &mut document {
+        let hiding = hidden::settle(root, &mut notes);
+        if hiding.references {
+            rules.refs = Refs::Inline;
+        }
+        if hiding.keys {
+            rules.keys = KeyRule::Everywhere;
+        }
+    }
     if let Value::Object(root) = &mut document
         && seen.combined
     {

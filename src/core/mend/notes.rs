@@ -21,6 +21,10 @@ pub const LINTS: &[(&str, &str)] = &[
     ("dialect_upgraded", "A keyword of an older JSON Schema draft is written as draft 2020-12 has it."),
     ("enum_changed", "Values of an enum that the provider refuses were taken out, or the enum was."),
     ("format_dropped", "The provider does not know the format; it stands in the description."),
+    (
+        "hidden_characters",
+        "Characters that are not shown were left out, and values that hold some; keys that hold some have another name.",
+    ),
     ("items_added", "An array did not say what its items are."),
     ("key_renamed", "The provider refuses the key of an argument; the argument map leads back to it."),
     ("keyword_dropped", "The provider does not take the keyword; what it says stands in the description."),

@@ -142,10 +142,12 @@ fn nova_reads_three_keywords_at_the_root() {
 
 #[test]
 fn texts_cannot_hide_or_forge_lines() {
-    let schema =
-        one(json!({"type": "string", "format": "uri\n- fake: tool\u{202e}\u{200b}", "description": "Text."}));
+    let schema = one(
+        json!({"type": "string", "format": "uri\n- fake: tool", "pattern": "a\u{202e}\u{200b}", "description": "Text."}),
+    );
     let (sent, _) = mended(&schema, "generic");
     assert_eq!(sent["properties"]["p"]["description"], "Text. (format: uri - fake: tool)");
+    assert_eq!(sent["properties"]["p"].get("pattern"), None);
 }
 
 #[test]

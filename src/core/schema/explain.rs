@@ -9,6 +9,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
+use crate::core::text::is_hidden;
+
 use super::{MAX_MESSAGE_CHARS, Violation};
 
 /// Errors that are compared; further ones hardly are the cause of the first.
@@ -26,6 +28,7 @@ pub(super) fn best<'a>(
     let chosen = choose(&errors)?;
     Some(Violation {
         path: path_of(chosen.error.instance_path().as_str(), arguments),
+        pointer: chosen.error.instance_path().as_str().to_owned(),
         constraint: plain(&chosen.constraint, 64),
         message: chosen.message,
     })
@@ -35,6 +38,7 @@ pub(super) fn best<'a>(
 pub(super) fn unexplained() -> Violation {
     Violation {
         path: "arguments".to_owned(),
+        pointer: String::new(),
         constraint: "schema".to_owned(),
         message: "the arguments do not match the tool's schema; they are too large to say where".to_owned(),
     }
@@ -215,30 +219,24 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for character in text.chars() {
+        for character in text.chars().filter(|character| !is_hidden(*character)) {
             if self.left == 0 {
                 self.cut = true;
                 return Err(fmt::Error);
             }
             self.left -= 1;
-            self.text.push(if is_hidden(character) { ' ' } else { character });
+            self.text.push(if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+                ' '
+            } else {
+                character
+            });
         }
         Ok(())
     }
 }
 
-/// Control characters, line breaks, and what steers or hides text (bidirectional marks, zero width, tags).
-fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}'
-        )
-}
-
 /// `arguments.options.count`, `arguments[0]`: the JSON pointer as a path into the arguments.
-fn path_of(pointer: &str, arguments: &Value) -> String {
+pub fn path_of(pointer: &str, arguments: &Value) -> String {
     let mut path = "arguments".to_owned();
     let mut value = Some(arguments);
     for token in pointer.split('/').skip(1) {

@@ -22,6 +22,7 @@ mod tests_hostile;
 use serde_json::Value;
 
 use cost::{Meter, Plan};
+pub use explain::path_of;
 
 /// Longest message of a [`Violation`], in characters.
 pub const MAX_MESSAGE_CHARS: usize = 600;
@@ -70,6 +71,8 @@ pub enum Verdict {
 pub struct Violation {
     /// Like `arguments.options.count` or `arguments[0]`; the object itself when a required key is missing in it.
     pub path: String,
+    /// The same place as a JSON pointer into the arguments.
+    pub pointer: String,
     /// The JSON Schema keyword that was broken, for example `type` or `additionalProperties`.
     pub constraint: String,
     /// At most [`MAX_MESSAGE_CHARS`] characters on one line, without control characters.
