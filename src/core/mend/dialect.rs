@@ -42,7 +42,9 @@ const TOLD: &[(&str, bool)] = &[
 
 /// Rewrites every schema of the document.
 pub(super) fn settle(root: &mut Map<String, Value>, rules: &SchemaRules, notes: &mut Notes) {
-    let mut writer = Writer { rules, notes, patterns: Patterns::default() };
+    let patterns =
+        if rules.linear_patterns { Patterns::of_linear_engine() } else { Patterns::of_any_engine() };
+    let mut writer = Writer { rules, notes, patterns };
     writer.schema(root, &At::ROOT);
 }
 
@@ -222,9 +224,6 @@ impl Writer<'_> {
                 told.push(say("format", &format));
             }
             self.notes.lost("format_dropped", at, "the provider does not know the format");
-        }
-        if !self.rules.linear_patterns {
-            return;
         }
         if let Some(Value::String(pattern)) = map.get("pattern")
             && !self.patterns.usable(pattern)

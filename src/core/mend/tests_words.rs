@@ -101,6 +101,18 @@ fn keywords_and_drafts_are_those_that_the_provider_reads() {
             one(json!({"type": "string", "pattern": "^\\d+$"})),
             one(json!({"type": "string", "pattern": "^\\d+$"})),
         ),
+        (
+            "62, for all",
+            "openai",
+            one(json!({"type": "string", "pattern": "(?<!a)(b"})),
+            one(json!({"type": "string", "description": "pattern: (?<!a)(b"})),
+        ),
+        (
+            "62, with an engine that looks around",
+            "openai",
+            one(json!({"type": "string", "pattern": "^(?<!a)(b)\\1$"})),
+            one(json!({"type": "string", "pattern": "^(?<!a)(b)\\1$"})),
+        ),
     ]);
 }
 
