@@ -19,9 +19,9 @@ static LAYOUT: Layout = Layout {
     members: &[
         Member::of(Source::Anthropic, "type", |kind| kind == "custom"),
         Member::of(Source::Anthropic, "strict", Value::is_boolean),
-        Member::of(Source::Anthropic, "input_examples", Value::is_array),
+        Member::of(Source::Anthropic, "input_examples", are_objects),
         Member::of(Source::Anthropic, "eager_input_streaming", Value::is_boolean),
-        Member::of(Source::Anthropic, "allowed_callers", Value::is_array),
+        Member::of(Source::Anthropic, "allowed_callers", are_callers),
         Member::of(Source::Anthropic, "cache_control", Value::is_object).mark(),
         Member::of(Source::Anthropic, "defer_loading", Value::is_boolean).mark(),
     ],
@@ -31,6 +31,18 @@ static LAYOUT: Layout = Layout {
     more_tokens: 1,
     array: PLAIN_ARRAY,
 };
+
+fn are_objects(examples: &Value) -> bool {
+    examples.as_array().is_some_and(|examples| examples.iter().all(Value::is_object))
+}
+
+/// The model itself, or a version of the code execution tool.
+fn are_callers(callers: &Value) -> bool {
+    let is_known = |caller: &Value| {
+        caller.as_str().is_some_and(|caller| caller == "direct" || caller.starts_with("code_execution_"))
+    };
+    callers.as_array().is_some_and(|callers| !callers.is_empty() && callers.iter().all(is_known))
+}
 
 impl WireFormat for Anthropic {
     fn layout(&self) -> &'static Layout {
@@ -53,5 +65,19 @@ impl WireFormat for Anthropic {
             block["is_error"] = Value::Bool(true);
         }
         json!({"role": "user", "content": [block]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_the_provider_refuses_are_left_out() {
+        assert!(are_objects(&json!([{"a": 1}])) && !are_objects(&json!(["a"])) && !are_objects(&json!("a")));
+        assert!(are_callers(&json!(["direct", "code_execution_20260120"])));
+        for callers in [json!(["someone"]), json!([]), json!("direct"), json!([7])] {
+            assert!(!are_callers(&callers), "{callers}");
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::layout::{ArrayText, Layout, Member, NoArguments};
+use super::layout::{ArrayText, Layout, Member, NoArguments, is_sound_object};
+use super::openapi_schema::is_openapi;
 use super::{ModelCall, ReadFault, Source, WireFormat, text_at};
 
 pub(super) struct Gemini;
@@ -17,10 +18,10 @@ static LAYOUT: Layout = Layout {
     empty_description: false,
     no_arguments: NoArguments::LeftOut,
     members: &[
-        Member::of(Source::Gemini, "parameters", Value::is_object),
-        Member::of(Source::Gemini, "response", Value::is_object),
-        Member::of(Source::Gemini, "responseJsonSchema", Value::is_object),
-        Member::of(Source::Gemini, "behavior", Value::is_string),
+        Member::of(Source::Gemini, "parameters", are_parameters),
+        Member::of(Source::Gemini, "response", is_openapi),
+        Member::of(Source::Gemini, "responseJsonSchema", is_sound_object),
+        Member::of(Source::Gemini, "behavior", is_behavior),
     ],
     defaults: &[],
     own_schema: Some("parameters"),
@@ -29,6 +30,18 @@ static LAYOUT: Layout = Layout {
     // `[{functionDeclarations:[]}]` is refused like an empty array (gemini-cli#22210).
     array: ArrayText { open: "[{\"functionDeclarations\":[", close: "]}]", empty: "null", tokens: 5 },
 };
+
+/// A schema of OpenAPI's subset that names at least one argument: a root without any is refused.
+fn are_parameters(schema: &Value) -> bool {
+    let named = schema.get("properties").and_then(Value::as_object).is_some_and(|known| !known.is_empty());
+    let is_object =
+        schema.get("type").and_then(Value::as_str).is_some_and(|kind| kind.eq_ignore_ascii_case("object"));
+    named && is_object && is_openapi(schema)
+}
+
+fn is_behavior(behavior: &Value) -> bool {
+    matches!(behavior.as_str(), Some("UNSPECIFIED" | "BLOCKING" | "NON_BLOCKING"))
+}
 
 impl WireFormat for Gemini {
     fn layout(&self) -> &'static Layout {
@@ -79,6 +92,14 @@ fn response_object(content: &str, is_error: bool) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_that_the_provider_refuses_are_left_out() {
+        assert!(are_parameters(&json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}})));
+        assert!(!are_parameters(&json!({"type": "OBJECT", "properties": {}})));
+        assert!(!are_parameters(&json!({"type": "OBJECT", "properties": {"a": {"const": 1}}})));
+        assert!(is_behavior(&json!("BLOCKING")) && !is_behavior(&json!("SLOW")) && !is_behavior(&json!(7)));
+    }
 
     #[test]
     fn a_response_is_an_object_whatever_the_content() {

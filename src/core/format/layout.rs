@@ -13,6 +13,7 @@ use super::members::Members;
 use super::{How, Source, ToolText};
 use crate::core::digest::push_string;
 use crate::core::hidden::hidden_in_text;
+use crate::core::mend::is_sound;
 use crate::core::tool::Tool;
 
 /// What goes out for a tool that takes no arguments.
@@ -189,6 +190,11 @@ impl Layout {
         out.push_str(more);
         out.push_str(self.close);
     }
+}
+
+/// Whether a schema that goes out as it came is an object that every client can compile.
+pub(super) fn is_sound_object(schema: &Value) -> bool {
+    schema.is_object() && is_sound(schema)
 }
 
 /// The schema that goes out for one that says nothing.

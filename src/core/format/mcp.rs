@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::layout::{ArrayText, Layout, Member, NoArguments};
 use super::{ModelCall, ReadFault, WireFormat, text_at};
+use crate::core::mend::is_sound;
 
 pub(super) struct Mcp;
 
@@ -32,9 +33,13 @@ static LAYOUT: Layout = Layout {
     array: ArrayText { open: "[", close: "]", empty: "[]", tokens: 0 },
 };
 
-/// A schema whose root says that it is an object, as the protocol wants it.
+/// A schema whose root says that it is an object, as the protocol wants it; clients compile it, and want an object for
+/// each of its properties.
 fn is_object_schema(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
     schema.get("type").is_some_and(|kind| kind == "object")
+        && properties.is_none_or(|properties| properties.values().all(Value::is_object))
+        && is_sound(schema)
 }
 
 /// Annotations whose known members have their types: clients refuse the whole list for a wrong one.
@@ -46,7 +51,13 @@ fn are_annotations(annotations: &Value) -> bool {
 }
 
 fn are_icons(icons: &Value) -> bool {
-    let is_icon = |icon: &Value| icon.get("src").is_some_and(Value::is_string);
+    let texts = |sizes: &Value| sizes.as_array().is_some_and(|sizes| sizes.iter().all(Value::is_string));
+    let is_icon = |icon: &Value| {
+        icon.get("src").is_some_and(Value::is_string)
+            && icon.get("sizes").is_none_or(texts)
+            && icon.get("mimeType").is_none_or(Value::is_string)
+            && icon.get("theme").is_none_or(|theme| matches!(theme.as_str(), Some("light" | "dark")))
+    };
     icons.as_array().is_some_and(|icons| icons.iter().all(is_icon))
 }
 
@@ -102,9 +113,24 @@ mod tests {
         assert!(are_annotations(&json!({"title": "T", "readOnlyHint": true, "other": [1]})));
         assert!(!are_annotations(&json!({"readOnlyHint": "yes"})) && !are_annotations(&json!([])));
         assert!(are_icons(&json!([{"src": "https://x.example/a.png"}])) && !are_icons(&json!([{}])));
+        for icon in [
+            json!({"src": "a", "sizes": "any"}),
+            json!({"src": "a", "mimeType": 7}),
+            json!({"src": "a", "theme": "blue"}),
+        ] {
+            assert!(!are_icons(&json!([icon])), "{icon}");
+        }
+        assert!(are_icons(
+            &json!([{"src": "a", "sizes": ["any"], "mimeType": "image/png", "theme": "dark"}])
+        ));
         assert!(is_execution(&json!({"taskSupport": "optional"})));
         assert!(!is_execution(&json!({"taskSupport": "maybe"})) && !is_execution(&json!("local")));
         assert!(is_object_schema(&json!({"type": "object"})) && !is_object_schema(&json!({"type": "array"})));
+        let result = |property: Value| json!({"type": "object", "properties": {"a": property}});
+        assert!(is_object_schema(&result(json!({"type": "string"}))));
+        for property in [json!(true), json!({"type": "text"}), json!({"$ref": "#/$defs/none"})] {
+            assert!(!is_object_schema(&result(property.clone())), "{property}");
+        }
     }
 
     #[test]

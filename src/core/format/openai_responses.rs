@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY};
+use super::layout::{Layout, Member, NoArguments, PLAIN_ARRAY, is_sound_object};
 use super::{ModelCall, ReadFault, Source, WireFormat, native, text_at};
 
 pub(super) struct OpenaiResponses;
@@ -18,8 +18,8 @@ static LAYOUT: Layout = Layout {
     no_arguments: NoArguments::Object,
     members: &[
         Member::of(Source::Openai, "strict", Value::is_boolean),
-        Member::of(Source::Openai, "output_schema", Value::is_object),
-        Member::of(Source::Openai, "allowed_callers", Value::is_array),
+        Member::of(Source::Openai, "output_schema", is_sound_object),
+        Member::of(Source::Openai, "allowed_callers", are_callers),
         Member::of(Source::Openai, "defer_loading", Value::is_boolean).mark(),
     ],
     // Without it the provider makes every argument required where the schema lets it (`tool-formats.md`, section 1.4).
@@ -46,6 +46,11 @@ fn read_search(call: &Value) -> Result<ModelCall, ReadFault> {
 
 /// The namespace of tools that stand in none.
 const DEFAULT_NAMESPACE: &str = "functions";
+
+fn are_callers(callers: &Value) -> bool {
+    let is_known = |caller: &Value| matches!(caller.as_str(), Some("direct" | "programmatic"));
+    callers.as_array().is_some_and(|callers| !callers.is_empty() && callers.iter().all(is_known))
+}
 
 impl WireFormat for OpenaiResponses {
     fn layout(&self) -> &'static Layout {
@@ -82,5 +87,18 @@ impl WireFormat for OpenaiResponses {
             return serde_json::from_str(&item).unwrap_or_default();
         }
         json!({"type": "function_call_output", "call_id": call.id, "output": content})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_the_provider_refuses_are_left_out() {
+        assert!(are_callers(&json!(["direct", "programmatic"])));
+        for callers in [json!(["someone"]), json!([]), json!("direct"), json!([7])] {
+            assert!(!are_callers(&callers), "{callers}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Gemini's `parameters`, a subset of OpenAPI 3.0, as JSON Schema: every other format and the check of arguments
-//! need that.
+//! Gemini's `parameters` and `response`, a subset of OpenAPI 3.0: what belongs to it, and the same as JSON Schema, which
+//! every other format and the check of arguments need.
 
 use serde_json::{Map, Value};
 
@@ -13,6 +13,48 @@ pub(super) fn to_json_schema(schema: &str) -> Option<String> {
     let mut after = before.clone();
     convert(&mut after);
     (after != before).then(|| after.to_string())
+}
+
+/// Names of types, in any case.
+const TYPES: [&str; 8] =
+    ["string", "number", "integer", "boolean", "array", "object", "null", "type_unspecified"];
+
+/// Whether a schema is of the subset: an unknown member is a 400 for the whole array, and so are `required` names that
+/// are no properties, values other than texts, and arrays without items. Recursive: for text of bounded depth.
+pub(super) fn is_openapi(schema: &Value) -> bool {
+    let Value::Object(schema) = schema else { return false };
+    let kind = schema.get("type").and_then(Value::as_str).map(str::to_ascii_lowercase);
+    let is = |wanted: &str| kind.as_deref() == Some(wanted);
+    let texts = |value: &Value| value.as_array().is_some_and(|texts| texts.iter().all(Value::is_string));
+    let member = |(key, value): (&String, &Value)| match key.as_str() {
+        "type" => TYPES.into_iter().any(is),
+        "format" | "title" | "description" | "pattern" => value.is_string(),
+        "nullable" => value.is_boolean(),
+        "enum" => {
+            is("string")
+                && value.as_array().is_some_and(|texts| !texts.is_empty())
+                && texts(value)
+                && !value.as_array().is_some_and(|texts| texts.contains(&Value::from("")))
+        }
+        "items" => is_openapi(value),
+        "properties" => value.as_object().is_some_and(|entries| entries.values().all(is_openapi)),
+        "anyOf" => value.as_array().is_some_and(|any| !any.is_empty() && any.iter().all(is_openapi)),
+        "required" | "propertyOrdering" => {
+            let declared = schema.get("properties").and_then(Value::as_object);
+            let known = |name: &Value| {
+                name.as_str().is_some_and(|name| declared.is_some_and(|known| known.contains_key(name)))
+            };
+            value.as_array().is_some_and(|names| names.iter().all(known))
+        }
+        "minimum" | "maximum" => value.is_number(),
+        "default" | "example" => true,
+        key => WIDE_NUMBERS.contains(&key) && wide_number(value).is_some(),
+    };
+    schema.iter().all(member) && (!is("array") || schema.contains_key("items"))
+}
+
+fn wide_number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 fn convert(schema: &mut Value) {
@@ -71,6 +113,36 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_belongs_to_the_subset_is_told_from_what_does_not() {
+        let with =
+            |property: Value| json!({"type": "OBJECT", "properties": {"a": property}, "required": ["a"]});
+        for property in [
+            json!({"type": "STRING", "enum": ["x"], "nullable": true, "default": null, "title": "A"}),
+            json!({"type": "array", "items": {"type": "INTEGER", "format": "int32"}, "maxItems": "9"}),
+            json!({"anyOf": [{"type": "NUMBER", "minimum": 0.5}, {"type": "NULL"}]}),
+            json!({"type": "OBJECT", "properties": {"$ref": {"type": "STRING"}}, "propertyOrdering": ["$ref"]}),
+        ] {
+            assert!(is_openapi(&with(property.clone())), "{property}");
+        }
+        for property in [
+            json!(true),
+            json!({"type": "text"}),
+            json!({"type": ["STRING", "NULL"]}),
+            json!({"type": "STRING", "const": "x"}),
+            json!({"type": "STRING", "enum": []}),
+            json!({"type": "STRING", "enum": [""]}),
+            json!({"type": "INTEGER", "enum": ["1"]}),
+            json!({"type": "ARRAY"}),
+            json!({"type": "ARRAY", "items": {"$ref": "#"}}),
+            json!({"type": "STRING", "maxLength": "many"}),
+            json!({"type": "OBJECT", "required": ["b"]}),
+            json!({"anyOf": [{"oneOf": []}]}),
+        ] {
+            assert!(!is_openapi(&with(property.clone())), "{property}");
+        }
+    }
 
     #[test]
     fn the_openapi_subset_becomes_json_schema() {

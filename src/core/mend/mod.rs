@@ -31,6 +31,7 @@ mod patterns;
 mod refs;
 mod root;
 mod shape;
+mod sound;
 mod strict;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ use serde_json::{Map, Value};
 
 pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, map, renamed_keys, unmap, wire_pointer};
 pub use notes::{LINTS, Lint};
+pub use sound::is_sound;
 pub use strict::StrictUse;
 
 use super::profile::{Items, KeyRule, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};

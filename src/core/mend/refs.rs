@@ -17,7 +17,7 @@ use crate::core::schema::prepare::decode_percent;
 use crate::core::warning::pointer_push;
 
 /// Keywords that refer to another schema. With one place for each name, the dynamic ones mean what `$ref` means.
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Where the schemas of a document stand.
 pub(super) struct Places<'a> {

@@ -61,7 +61,8 @@ fn kind_of(keyword: &str) -> Kind {
     }
 }
 
-fn fits(keyword: &str, value: &Value) -> bool {
+/// Whether the value of a keyword is of its kind.
+pub(super) fn fits(keyword: &str, value: &Value) -> bool {
     match kind_of(keyword) {
         Kind::Any => true,
         Kind::Type => types::is_fine(value),
