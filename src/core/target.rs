@@ -106,6 +106,8 @@ pub struct TargetTool {
     /// What it counts towards the strict tools of a request, where it is sent as strict.
     strict: Option<StrictUse>,
     no_arguments: bool,
+    /// Whether the tool came with a strict mode that its schema does not fit: a 400 for the whole array.
+    not_strict: bool,
     /// Made when it first stands in an array: most tools never do.
     entry: OnceLock<ArrayEntry>,
 }
@@ -113,8 +115,16 @@ pub struct TargetTool {
 impl TargetTool {
     /// Makes a tool for a target under a wire name. `counts` are those of the same tool under the same name, where that is known.
     pub fn make(target: Target, wire_name: &str, tool: &Tool, counts: Option<&TokenCounts>) -> Self {
-        let Mended { schema, arg_map, notes, outcome, strict, no_arguments } =
+        let Mended { schema, arg_map, mut notes, outcome, strict, no_arguments } =
             mend(tool.parameters(), &target.schema());
+        let not_strict = strict.is_none()
+            && outcome == Outcome::Kept
+            && format::brings_strict(target.format, tool)
+            && !is_strict(tool.parameters(), target);
+        if not_strict && !notes.iter().any(|note| note.code == "not_strict") {
+            let detail = "the tool came as strict and its schema is not".to_owned();
+            notes.push(Lint { code: "not_strict", pointer: String::new(), detail, lossy: false });
+        }
         let mut made = Self {
             target,
             tokens: 0,
@@ -125,6 +135,7 @@ impl TargetTool {
             schema: (outcome == Outcome::Mended).then(|| schema.into_owned().into()),
             strict,
             no_arguments,
+            not_strict,
             entry: OnceLock::new(),
         };
         if made.left_out {
@@ -152,6 +163,7 @@ impl TargetTool {
             openapi: dialect == Dialect::OpenApi && layout.openapi_schema.is_some(),
             strict: self.strict.is_some(),
             no_arguments: self.no_arguments && dialect == Dialect::OpenApi,
+            not_strict: self.not_strict,
         }
     }
 
@@ -174,6 +186,13 @@ impl TargetTool {
     pub fn arg_map_document(&self) -> Option<BTreeMap<String, Value>> {
         (!self.arg_map.is_empty()).then(|| self.arg_map.iter().map(told).collect())
     }
+}
+
+/// Whether a schema as it is fits the provider's strict mode: what all providers want of it, where this one says nothing.
+fn is_strict(parameters: &str, target: Target) -> bool {
+    let profile = if target.profile.limits().strict.is_some() { target.profile } else { Profile::Generic };
+    let mended = mend(parameters, &SchemaTarget { profile, dialect: Dialect::JsonSchema, strict: true });
+    mended.outcome == Outcome::Kept && mended.strict.is_some()
 }
 
 /// How much of what a request may hold of strict tools is left; each none where the provider names no figure.
@@ -248,4 +267,40 @@ fn told(change: &ArgChange) -> (String, Value) {
         ArgEffect::NullIsAbsent => Value::Null,
     };
     (change.path.to_string(), effect)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_stays_strict_only_where_its_schema_is() {
+        let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+            "additionalProperties": false});
+        let open = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        for (schema, profile, strict) in [
+            (&closed, Profile::Openai, json!(true)),
+            (&closed, Profile::Generic, json!(true)),
+            (&closed, Profile::Deepseek, json!(true)),
+            (&open, Profile::Openai, json!(false)),
+            (&open, Profile::Generic, json!(false)),
+            (&open, Profile::Deepseek, json!(false)),
+        ] {
+            let body = json!({"group": "g", "name": "t", "description": "", "parameters": schema, "extra_of": "openai", "extra": {"strict": true}});
+            let tool = Tool::from_body(body.to_string().into()).unwrap();
+            let target = Target { profile, ..Target::of(Format::OpenaiResponses) };
+            let made = TargetTool::make(target, "t", &tool, Some(&TokenCounts::of("t", &tool)));
+            let entry = made.entry("t", &tool).unwrap();
+            let sent: Value = serde_json::from_str(&entry.json).unwrap();
+            assert_eq!((&sent["strict"], &sent["parameters"]), (&strict, schema), "{profile:?}");
+            assert_eq!(
+                made.lints.iter().any(|lint| lint.code == "not_strict"),
+                strict == false,
+                "{profile:?}"
+            );
+            assert_eq!(entry.tokens, tokens::count(&entry.json));
+        }
+    }
 }

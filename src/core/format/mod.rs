@@ -213,6 +213,8 @@ pub struct How<'a> {
     pub strict: bool,
     /// The schema names no argument.
     pub no_arguments: bool,
+    /// The tool came with a strict mode that its schema does not fit: it goes out without.
+    pub not_strict: bool,
 }
 
 impl How<'_> {
@@ -224,12 +226,18 @@ impl How<'_> {
         openapi: false,
         strict: false,
         no_arguments: false,
+        not_strict: false,
     };
 
     /// What a format says by itself.
     pub fn usual(format: Format) -> Self {
         Self { description_limit: format.layout().description_limit, ..Self::PLAIN }
     }
+}
+
+/// Whether a tool came with this format's strict mode.
+pub fn brings_strict(format: Format, tool: &Tool) -> bool {
+    format.layout().members_of(tool, false).contains(&("strict", "true"))
 }
 
 /// Renders a tool of an array: the description within the format's limit.
@@ -255,9 +263,11 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
         ..tool_text(layout, wire_name, tool, false)
     };
     if how.schema.is_some() || how.openapi {
-        // What a tool brought for its own schema does not fit another one.
-        text.members.retain(|(key, _)| *key != "strict" && Some(*key) != layout.own_schema);
+        text.members.retain(|(key, _)| fits_any_schema(layout, key));
         text.parameters = how.schema.unwrap_or(text.parameters);
+    }
+    if how.not_strict {
+        text.members.retain(|(key, _)| *key != "strict");
     }
     if how.strict && layout.members.iter().any(|member| member.key == "strict") {
         text.members.retain(|(key, _)| *key != "strict");
@@ -279,11 +289,17 @@ pub fn render_whole(format: Format, wire_name: &str, tool: &Tool, schema: Option
         ..tool_text(layout, wire_name, tool, true)
     };
     if let Some(schema) = schema {
-        text.members.retain(|(key, _)| *key != "strict" && Some(*key) != layout.own_schema);
+        text.members.retain(|(key, _)| fits_any_schema(layout, key));
         text.parameters = schema;
     }
     layout.write(&text, "", &mut json);
     json
+}
+
+/// Whether a member that a tool brought holds beside another schema than its own. Examples of arguments are held against the
+/// schema, and one that does not fit is refused.
+fn fits_any_schema(layout: &Layout, key: &str) -> bool {
+    !matches!(key, "strict" | "input_examples") && Some(key) != layout.own_schema
 }
 
 fn tool_text<'a>(layout: &Layout, wire_name: &'a str, tool: &'a Tool, whole: bool) -> ToolText<'a> {
