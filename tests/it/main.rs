@@ -13,6 +13,7 @@ mod bad_input;
 mod calls;
 mod catalogs;
 mod cli;
+mod clients;
 mod conversation;
 mod durability;
 mod examples;
