@@ -17,6 +17,7 @@ use super::listing_base::ListingChanges;
 use super::plan::{ArgMaps, Plan, Told, with_envelope};
 use super::policy::ListingPlacement;
 use super::target::{ArrayEntry, TargetTool};
+use super::tokens::TokenEstimate;
 use super::warning::Warning;
 
 /// How many tools of each kind there are.
@@ -34,7 +35,7 @@ pub struct Counts {
 }
 
 /// What things cost, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tokens {
     /// All visible tools of the grant with their schemas, in this format.
     pub all: usize,
@@ -47,6 +48,18 @@ pub struct Tokens {
     /// `o200k`: the vocabulary that counted.
     #[schema(value_type = String)]
     pub method: Method,
+    /// What the provider of the profile is likely to count; `generic` is taken for the one that the format is of. Absent
+    /// where o200k is its own vocabulary, and where nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub estimate: Option<TokenEstimate>,
+}
+
+impl Tokens {
+    /// The array, and the listing where it stands beside it.
+    pub fn sent(&self) -> usize {
+        usize::try_from(self.all as i64 - self.saved).unwrap_or(0)
+    }
 }
 
 /// The way tokens are counted.
@@ -167,12 +180,17 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     let entries = plan.tokens_base + warm.iter().map(|(_, entry)| entry.tokens).sum::<usize>();
     let tools = with_envelope(plan.target.format, entries);
     let separate = plan.listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Separate);
+    let all = plan.tokens_all;
+    let listing = plan.listing.as_ref().map_or(0, |listing| listing.tokens);
+    let paid = tools + separate.map_or(0, |listing| listing.tokens);
+    let factor = plan.target.profile.token_factor(plan.target.format);
     let tokens = Tokens {
-        all: plan.tokens_all,
+        all,
         tools,
-        listing: plan.listing.as_ref().map_or(0, |listing| listing.tokens),
-        saved: plan.tokens_all as i64 - tools as i64 - separate.map_or(0, |listing| listing.tokens as i64),
+        listing,
+        saved: all as i64 - paid as i64,
         method: Method::O200k,
+        estimate: factor.map(|hundredths| TokenEstimate::new(hundredths, all, tools, listing, paid)),
     };
     let changed = input.if_fingerprint != Some(fingerprint.as_str());
     let tail = Tail {
@@ -431,6 +449,26 @@ mod tests {
             assert_eq!(anew["cache"]["reason"], "epoch", "{placement}");
             assert!(anew["listing"]["text"].as_str().unwrap().contains("number 39"));
         }
+    }
+
+    #[test]
+    fn what_another_vocabulary_counts_is_told_as_an_estimate() {
+        let (view, policy) = view(20, json!({}));
+        let tokens = |target: Target| {
+            let plan = Plan::build(&view, &policy, target, 128_000);
+            body(&answer(&view, &plan, &AnswerInput::default()))["tokens"].take()
+        };
+        let exact = tokens(Target { profile: Profile::Openai, ..Target::of(Format::OpenaiChat) });
+        assert!(exact.get("estimate").is_none(), "{exact}");
+        let claude = tokens(Target { profile: Profile::Anthropic, ..Target::of(Format::OpenaiChat) });
+        assert_eq!((&claude["all"], &claude["method"]), (&exact["all"], &json!("o200k")));
+        let (all, estimated) = (claude["all"].as_f64().unwrap(), &claude["estimate"]);
+        assert_eq!(
+            (&estimated["factor"], &estimated["all"]),
+            (&json!(1.2), &json!((all * 1.2).round() as u64))
+        );
+        assert_eq!(estimated.as_object().unwrap().len(), 5);
+        assert!(estimated["saved"].as_i64() > claude["saved"].as_i64());
     }
 
     #[test]

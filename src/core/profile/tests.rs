@@ -27,10 +27,31 @@ fn every_figure_has_a_source() {
             row.omit_empty_description.source,
             row.omit_empty_array.source,
             row.schema.source,
+            row.tokens.source,
         ];
         assert!(sources.iter().all(|source| !source.is_empty()), "{profile:?}");
         assert!(row.strict.is_none_or(|strict| !strict.source.is_empty()));
         assert!(documentation().contains(&format!("- `{}`: names: ", profile.as_str())));
+    }
+}
+
+#[test]
+fn counts_of_other_vocabularies_are_estimated() {
+    for (profile, format, factor) in [
+        (Profile::Openai, Format::OpenaiChat, None),
+        (Profile::Azure, Format::OpenaiResponses, None),
+        (Profile::Anthropic, Format::OpenaiChat, Some(120)),
+        (Profile::Vertex, Format::Gemini, Some(104)),
+        (Profile::Cohere, Format::OpenaiChat, None),
+        (Profile::Generic, Format::OpenaiChat, None),
+        (Profile::Generic, Format::Canonical, None),
+        (Profile::Generic, Format::Anthropic, Some(120)),
+        (Profile::Generic, Format::Gemini, Some(104)),
+        (Profile::Generic, Format::BedrockConverse, Some(120)),
+        (Profile::BedrockNova, Format::BedrockConverse, None),
+        (Profile::Openai, Format::Anthropic, None),
+    ] {
+        assert_eq!(profile.token_factor(format), factor, "{profile:?} {format:?}");
     }
 }
 
