@@ -85,8 +85,14 @@ table! {
         "Entries in an in-memory cache."
     CACHE_BYTES "toolrack_cache_bytes" MetricKind::Gauge, ["cache"]
         "Weight of an in-memory cache."
+    TOKENS_ALL "toolrack_tokens_all_total" MetricKind::Counter, []
+        "Tokens that all tools would have cost, summed over assemblies. Tokens are exact o200k counts."
+    TOKENS_SENT "toolrack_tokens_sent_total" MetricKind::Counter, []
+        "Tokens of arrays and separate listings, summed over assemblies."
+    TOKENS_ANSWERS "toolrack_tokens_answers_total" MetricKind::Counter, ["route"]
+        "Tokens of answers that models read, by route: search, describe, or bridge with its errors. All less sent less answers is the net saving."
     TOKENS_SAVED "toolrack_tokens_saved_total" MetricKind::Counter, []
-        "Tokens of tool schemas that assemblies left out, net of their listings."
+        "Tokens of tool schemas that assemblies left out, net of their listings and not of answers; an assembly that cost more than it saved counts as 0."
     QUARANTINED "toolrack_quarantined_tools_total" MetricKind::Counter, ["reason"]
         "Uploaded tools that were set aside."
     WRITER_BATCH "toolrack_writer_batch_size" BATCH_BUCKETS, []
@@ -149,9 +155,16 @@ pub fn cache_size(cache: &'static str, entries: u64, bytes: u64) {
     REGISTRY.cache_bytes.with(&REGISTRY.recorder, [cache], |gauge| gauge.set(bytes as f64));
 }
 
-/// Records tokens that an assembly saved.
-pub fn tokens_saved(tokens: u64) {
-    REGISTRY.tokens_saved.increment(tokens);
+/// Records what all tools would have cost in an assembly, and what was sent, in tokens.
+pub fn assembly_tokens(all: u64, sent: u64) {
+    REGISTRY.tokens_all.increment(all);
+    REGISTRY.tokens_sent.increment(sent);
+    REGISTRY.tokens_saved.increment(all.saturating_sub(sent));
+}
+
+/// Records the tokens of an answer that a model reads; `route` is `search`, `describe` or `bridge`.
+pub fn answer_tokens(route: &'static str, tokens: u64) {
+    REGISTRY.tokens_answers.with(&REGISTRY.recorder, [route], |counter| counter.increment(tokens));
 }
 
 /// Records a tool that was set aside; `reason` is the code of its quarantine.
@@ -252,7 +265,10 @@ struct Registry {
     cache_entries: Family<Gauge, 1>,
     cache_bytes: Family<Gauge, 1>,
     quarantined: Family<Counter, 1>,
+    tokens_answers: Family<Counter, 1>,
     warm_evictions: Counter,
+    tokens_all: Counter,
+    tokens_sent: Counter,
     tokens_saved: Counter,
     writer_batch: Histogram,
     panics: Counter,
@@ -290,6 +306,9 @@ impl Registry {
             cache_bytes: Family::new(CACHE_BYTES),
             quarantined: Family::new(QUARANTINED),
             warm_evictions: Counter::register(&recorder, &key(&WARM_EVICTIONS, &[])),
+            tokens_answers: Family::new(TOKENS_ANSWERS),
+            tokens_all: Counter::register(&recorder, &key(&TOKENS_ALL, &[])),
+            tokens_sent: Counter::register(&recorder, &key(&TOKENS_SENT, &[])),
             tokens_saved: Counter::register(&recorder, &key(&TOKENS_SAVED, &[])),
             writer_batch: Histogram::register(&recorder, &key(&WRITER_BATCH, &[])),
             panics: Counter::register(&recorder, &key(&PANICS, &[])),
@@ -412,7 +431,8 @@ mod tests {
         cache_size("test", 3, 4096);
         quarantined("test");
         warm_evictions(2);
-        tokens_saved(10);
+        assembly_tokens(10, 4);
+        answer_tokens("test", 7);
         writer_batch(7);
         // Other tests of this process record too, so only labels of this test are looked at with their values.
         let text = render();
@@ -425,7 +445,10 @@ mod tests {
             "toolrack_cache_bytes{cache=\"test\"} 4096",
             "toolrack_quarantined_tools_total{reason=\"test\"} 1",
             "toolrack_warm_evictions_total ",
+            "toolrack_tokens_all_total ",
+            "toolrack_tokens_sent_total ",
             "toolrack_tokens_saved_total ",
+            "toolrack_tokens_answers_total{route=\"test\"} 7",
             "toolrack_writer_batch_size_bucket{le=\"8\"} ",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

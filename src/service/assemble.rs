@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
+use super::ledger::AssemblyCost;
 use super::preload::Preload;
 use super::sessions::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
@@ -56,7 +57,7 @@ pub(super) struct PlanEntry {
 #[derive(Debug)]
 struct Stateless {
     body: Bytes,
-    saved: u64,
+    cost: AssemblyCost,
 }
 
 impl PlanEntry {
@@ -68,10 +69,6 @@ impl PlanEntry {
         // The stateless answer repeats the plan's own bytes.
         2 * self.plan.bytes()
     }
-}
-
-fn saved(answer: &Answer) -> u64 {
-    u64::try_from(answer.tokens.saved).unwrap_or(0)
 }
 
 impl Toolrack {
@@ -161,7 +158,7 @@ impl Toolrack {
         if answer.cache.breaks {
             telemetry::cache_break(answer.cache.reason.as_str());
         }
-        telemetry::tokens_saved(saved(&answer));
+        AssemblyCost::of(&answer).record();
         Ok(Assembled { body: answer.body.into() })
     }
 }
@@ -179,14 +176,14 @@ fn assemble_stateless(
         let if_fingerprint = request.if_fingerprint.as_deref();
         let input = AnswerInput { if_fingerprint, tools_ref, warnings, ..AnswerInput::default() };
         let answer = answer(context.view(), &entry.plan, &input);
-        telemetry::tokens_saved(saved(&answer));
+        AssemblyCost::of(&answer).record();
         return Assembled { body: answer.body.into() };
     }
     let stateless = entry.stateless.get_or_init(|| {
         let answer = answer(context.view(), &entry.plan, &AnswerInput::default());
-        Stateless { saved: saved(&answer), body: answer.body.into() }
+        Stateless { cost: AssemblyCost::of(&answer), body: answer.body.into() }
     });
-    telemetry::tokens_saved(stateless.saved);
+    stateless.cost.record();
     Assembled { body: stateless.body.clone() }
 }
 
@@ -277,6 +274,7 @@ impl SessionAssembly<'_> {
             warm: change,
             settings: changed.then(|| SessionSettings { assembled: Some(Arc::new(state)) }),
             clear: false,
+            cost: Some(AssemblyCost::of(&answer)),
         };
         (update, answer)
     }

@@ -153,6 +153,8 @@ impl Toolrack {
             let result = self.handle(&context, &request, at, &mut answer).await?;
             answer.results.push(result);
         }
+        let tokens = answer.results.iter().filter_map(|result| result.tokens).sum();
+        self.answered(request.caller.session_key().as_ref(), "bridge", tokens).await;
         Ok(answer)
     }
 
@@ -281,7 +283,7 @@ impl Toolrack {
             form: load.map(|form| AnswerForm::Load(form).as_str().to_owned()),
             call_id: Some(call.id.clone()),
         };
-        let found = self.search(search).await?;
+        let found = self.find(search).await?;
         answer.warmed.extend(found.warmed.iter().cloned());
         answer.evicted.extend(found.evicted.iter().cloned());
         answer.warn(found.warnings.clone());

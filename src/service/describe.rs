@@ -166,6 +166,8 @@ impl Toolrack {
             suggestions: stored(ids),
         });
         let warming = self.warm(&context, &described.ids, Deed::Describe).await?;
+        let text = serde_json::to_string(&tools).map_err(Error::internal)?;
+        self.answered_text(request.caller.session_key().as_ref(), "describe", text).await;
         Ok(DescribeAnswer {
             tools,
             name_map,

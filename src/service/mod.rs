@@ -14,6 +14,7 @@ mod describe;
 mod error;
 mod heads;
 mod inline_refs;
+mod ledger;
 mod lint;
 mod listing_bases;
 mod matcher_test;
@@ -47,6 +48,7 @@ pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
 pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
+pub use ledger::LedgerDocument;
 pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
 pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
@@ -55,7 +57,6 @@ pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, T
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState};
 pub use search_forms::FormedAnswer;
-pub use session::LedgerDocument;
 pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
     WarmDocument,

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
 use super::ranking::{Asking, MatchExplanation, Ranking, SearchMode};
-use super::search_forms::{AnswerForm, FormedAnswer, FoundTools};
+use super::search_forms::{AnswerForm, FormedAnswer, FoundTools, text_read};
 use super::sessions::Deed;
 use super::warming::may_warm;
 use super::{Error, Toolrack};
@@ -183,6 +183,17 @@ pub struct SearchAnswer {
 impl Toolrack {
     /// Finds tools for one or several queries.
     pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
+        let session = request.caller.session_key();
+        let answer = self.find(request).await?;
+        match &answer.answer {
+            Some(formed) => self.answered(session.as_ref(), "search", formed.tokens).await,
+            None => self.answered_text(session.as_ref(), "search", text_read(&answer.results)).await,
+        }
+        Ok(answer)
+    }
+
+    /// As [`Self::search`], for a caller that tells the model what was found in words of its own.
+    pub(super) async fn find(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
         let started = Instant::now();
         let task = task(request.context.as_deref())?;
         let detail = Detail::parse(request.detail.as_deref())?;

@@ -1,5 +1,7 @@
 //! What a model reads of a search: words for a `tool` message, or what the provider loads tools by.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -193,4 +195,19 @@ fn next(context: &Context, target: Target, matches: &[&ToolMatch]) -> String {
     format!(
         "These matches are weak: look at one with {describe} before calling it, or search in other words."
     )
+}
+
+/// Results as models read them: explanations are for people.
+pub(super) fn text_read(results: &[QueryResult]) -> String {
+    let mut plain = Cow::Borrowed(results);
+    let explained = |result: &QueryResult| {
+        result.matches.iter().chain(result.nearest.iter().flatten()).any(|tool| tool.explain.is_some())
+    };
+    if results.iter().any(explained) {
+        let results = plain.to_mut().iter_mut();
+        let tools =
+            results.flat_map(|result| result.matches.iter_mut().chain(result.nearest.iter_mut().flatten()));
+        tools.for_each(|tool| tool.explain = None);
+    }
+    serde_json::to_string(&plain).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
 //! A session as a snapshot: what it found, what it was sent last, its counters.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
+use super::ledger::{AssemblyCost, Ledger};
 use crate::core::cache::Sent;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
@@ -58,82 +58,6 @@ impl AssembledState {
 pub(super) struct SessionSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assembled: Option<Arc<AssembledState>>,
-}
-
-/// Counters of a session, written now and then.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    assemblies: AtomicU64,
-    searches: AtomicU64,
-    describes: AtomicU64,
-    calls: AtomicU64,
-    /// Searches in a row that found nothing; forgotten when the session leaves the memory.
-    misses: AtomicU64,
-}
-
-/// Counters of a session as they are stored and shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
-pub struct LedgerDocument {
-    pub assemblies: u64,
-    pub searches: u64,
-    pub describes: u64,
-    pub calls: u64,
-}
-
-/// What a request does, for the ledger.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Deed {
-    Assembly,
-    Search,
-    Describe,
-    Call,
-    /// A change by hand, which the ledger does not count.
-    Change,
-}
-
-impl Ledger {
-    fn from_document(document: LedgerDocument) -> Self {
-        Self {
-            assemblies: document.assemblies.into(),
-            searches: document.searches.into(),
-            describes: document.describes.into(),
-            calls: document.calls.into(),
-            misses: AtomicU64::new(0),
-        }
-    }
-
-    pub(super) fn document(&self) -> LedgerDocument {
-        LedgerDocument {
-            assemblies: self.assemblies.load(Ordering::Relaxed),
-            searches: self.searches.load(Ordering::Relaxed),
-            describes: self.describes.load(Ordering::Relaxed),
-            calls: self.calls.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Notes how a search went; how many in a row have missed now.
-    pub(super) fn missed(&self, missed: bool) -> u64 {
-        if missed {
-            return self.misses.fetch_add(1, Ordering::Relaxed) + 1;
-        }
-        self.misses.store(0, Ordering::Relaxed);
-        0
-    }
-
-    pub(super) fn count(&self, deed: Deed) {
-        if matches!(deed, Deed::Describe | Deed::Call) {
-            self.misses.store(0, Ordering::Relaxed);
-        }
-        let counter = match deed {
-            Deed::Assembly => &self.assemblies,
-            Deed::Search => &self.searches,
-            Deed::Describe => &self.describes,
-            Deed::Call => &self.calls,
-            Deed::Change => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// A snapshot of a session. Only ages and counters move inside one.
@@ -234,6 +158,8 @@ pub(super) struct Update {
     pub settings: Option<SessionSettings>,
     /// Everything is to start from nothing.
     pub clear: bool,
+    /// What an assembly adds to the ledger.
+    pub cost: Option<AssemblyCost>,
 }
 
 impl Update {

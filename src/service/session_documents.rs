@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::context::{Caller, Context, GrantFields};
-use super::session::LedgerDocument;
+use super::ledger::LedgerDocument;
 use super::sessions::{Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::grant::Selection;

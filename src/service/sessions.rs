@@ -12,8 +12,9 @@ use std::time::Duration;
 use moka::future::Cache;
 use tokio::sync::OwnedMutexGuard;
 
+pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
-pub(super) use super::session::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
+pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
 use super::stripes::Stripes;
 use super::{Error, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
@@ -156,6 +157,11 @@ impl Toolrack {
         Ok(HeldSession { guard, session })
     }
 
+    /// Lets the next flush write the counters of a session.
+    pub(super) fn keep_for_flush(&self, key: &SessionKey, held: &HeldSession) {
+        self.0.sessions.mark_dirty(key, &held.session);
+    }
+
     /// As [`Self::update_held`], for a session that is not held yet.
     pub(super) async fn update_session<T: Send + 'static>(
         &self,
@@ -181,7 +187,7 @@ impl Toolrack {
         let mut warm = session.warm.clone();
         let (update, answer) = change(&session, &mut warm, now)?;
         if !update.is_durable() {
-            session.ledger().count(deed);
+            session.ledger().count(deed, update.cost);
             if update.warm.touched.is_empty() {
                 session.seen(now);
                 self.0.sessions.mark_dirty(key, &session);
@@ -194,13 +200,13 @@ impl Toolrack {
         }
         let created_at_ms = session.created_at_ms();
         let write = SessionWrite { created_at_ms, ..session_write(key, &update, &warm, now)? };
-        let evicted = update.warm.evicted.len();
+        let (evicted, cost) = (update.warm.evicted.len(), update.cost);
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
         let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
         uncancelled(async move {
             service.0.store.write_session(write).await?;
-            next.ledger().count(deed);
+            next.ledger().count(deed, cost);
             telemetry::warm_evictions(evicted);
             service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
             // Ages that were touched before, and the ledger, follow with the next flush.

@@ -23,6 +23,7 @@ mod hostile;
 mod inside;
 mod isolation;
 mod kept_listing;
+mod ledger;
 mod matcher_test;
 mod messy;
 mod model;
