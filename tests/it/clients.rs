@@ -221,6 +221,41 @@ async fn answer_all(user: &User, name: &str, cases: &mut Cases) {
     }
 }
 
+/// The arrays of the providers' own deferred tools and of namespaces, and what loads tools.
+async fn load_all(user: &User, names: &[&str], cases: &mut Cases) {
+    for (format, profile, exposure) in [
+        ("anthropic", "anthropic", "native"),
+        ("openai_responses", "openai", "native"),
+        ("openai_responses", "openai", "namespaced"),
+    ] {
+        let session = format!("{format} {exposure}").replace(' ', ".");
+        let body = json!({"session": session, "format": format, "profile": profile, "exposure": exposure});
+        let label = format!("{exposure}, {format}");
+        let array = user.assemble(body.clone()).await.ok();
+        cases.push_tools(format, profile, &label, &array["tools"]);
+        let search = |id: &str, query: Value| {
+            if format == "openai_responses" && exposure == "native" {
+                return json!({"type": "tool_search_call", "call_id": id, "execution": "client", "arguments": {"query": query}});
+            }
+            model_call(format, id, "tool_search", &json!({"query": query}))
+        };
+        let calls = [search("c1", json!(names)), search("c2", json!("zzzz qqqq"))];
+        let answer = user.bridge(json!({"session": session, "calls": calls})).await.ok();
+        for result in answer["results"].as_array().unwrap() {
+            cases.push_message(format, &format!("an answer of {label}"), &result["message"]);
+        }
+        // What was found stands in the array from the next epoch on.
+        let mut epoch = body;
+        epoch["epoch"] = json!(true);
+        let array = user.assemble(epoch).await.ok();
+        cases.push_tools(format, profile, &format!("{label}, after an epoch"), &array["tools"]);
+    }
+    let search = json!({"queries": names, "profile": "openai", "form": "additional_tools"});
+    let found = user.search(search).await.ok();
+    assert!(!found["answer"]["content"].is_null(), "{found}");
+    cases.push(("openai", "responses_items"), "additional tools", &json!([found["answer"]["content"]]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn client_libraries_take_every_array_and_every_answer() {
     let Some(folder) = installed() else { return };
@@ -248,6 +283,7 @@ async fn client_libraries_take_every_array_and_every_answer() {
     assert!(array_names(&warm).len() > 20, "{warm}");
     assemble_all(&user, Some("s"), "bridge and found tools", &mut cases).await;
     answer_all(&user, names[0], &mut cases).await;
+    load_all(&user, &names[1..10], &mut cases).await;
     // A user without any tool.
     assemble_all(&app.user(), None, "nothing", &mut cases).await;
 
