@@ -20,7 +20,7 @@ const TYPES: [&str; 8] =
     ["string", "number", "integer", "boolean", "array", "object", "null", "type_unspecified"];
 
 /// Whether a schema is of the subset: an unknown member is a 400 for the whole array, and so are `required` names that
-/// are no properties, values other than texts, and arrays without items. Recursive: for text of bounded depth.
+/// are no properties, values other than texts, what has neither type nor alternatives, and arrays without items. Recursive: for text of bounded depth.
 pub(super) fn is_openapi(schema: &Value) -> bool {
     let Value::Object(schema) = schema else { return false };
     let kind = schema.get("type").and_then(Value::as_str).map(str::to_ascii_lowercase);
@@ -50,7 +50,8 @@ pub(super) fn is_openapi(schema: &Value) -> bool {
         "default" | "example" => true,
         key => WIDE_NUMBERS.contains(&key) && wide_number(value).is_some(),
     };
-    schema.iter().all(member) && (!is("array") || schema.contains_key("items"))
+    let is_typed = kind.is_some() || schema.contains_key("anyOf");
+    schema.iter().all(member) && is_typed && is("array") == schema.contains_key("items")
 }
 
 fn wide_number(value: &Value) -> Option<u64> {
@@ -174,5 +175,31 @@ mod tests {
         );
         assert_eq!(to_json_schema(&converted.to_string()), None, "what is JSON Schema stays as it is");
         assert_eq!(to_json_schema("7"), None);
+    }
+
+    #[test]
+    fn a_schema_that_the_provider_would_refuse_is_told() {
+        let with = |a: Value| json!({"type": "OBJECT", "properties": {"a": a}});
+        for taken in [
+            json!({"type": "STRING", "title": "A", "enum": ["x"], "format": "enum", "nullable": true}),
+            json!({"type": "ARRAY", "items": {"type": "INTEGER"}, "minItems": "1"}),
+            json!({"anyOf": [{"type": "STRING"}, {"type": "NUMBER"}]}),
+        ] {
+            assert!(is_openapi(&with(taken.clone())), "{taken}");
+        }
+        for refused in [
+            json!({"type": ["string", "null"]}),
+            json!({"type": "ARRAY"}),
+            json!({"type": "STRING", "items": {"type": "STRING"}}),
+            json!({"type": "STRING", "enum": [""]}),
+            json!({"enum": ["x"]}),
+            json!({"description": "Anything."}),
+            json!({"type": "OBJECT", "additionalProperties": false}),
+            json!({"$ref": "#/defs/x"}),
+            json!({"oneOf": [{"type": "STRING"}]}),
+            json!(true),
+        ] {
+            assert!(!is_openapi(&with(refused.clone())), "{refused}");
+        }
     }
 }
