@@ -315,7 +315,7 @@ fn bridge_entries(
     made: &[Arc<TargetTool>],
 ) -> Vec<String> {
     let prefix = &view.bridge_prefix;
-    let render = |tool: BridgeTool| bridge::render(tool, target.format, prefix, listing);
+    let render = |tool: BridgeTool| bridge::render(tool, target, prefix, listing);
     if target.exposure != Exposure::Native {
         return BridgeTool::ALL.into_iter().map(render).collect();
     }
@@ -447,7 +447,11 @@ impl Told {
         }
         let detail = "sent without strict mode: the provider takes no more strict tools in one request";
         self.unstrict.push(Warning::new("not_strict", detail).for_tool(tool.stored_name()));
-        tool.for_target(Target { strict: false, ..target })
+        let plain = tool.for_target(Target { strict: false, ..target });
+        if !plain.is_strict() {
+            return plain;
+        }
+        Arc::new(plain.without_own_strict(tool.wire_name(), &tool.tool.tool))
     }
 
     pub(super) fn about(&mut self, tool: &ViewTool, made: &TargetTool) {
@@ -456,6 +460,9 @@ impl Told {
             let detail =
                 "the description is longer than the format allows and was cut; tool_describe has all of it";
             self.clipped.push(Warning::new("description_clipped", detail).for_tool(name));
+        }
+        if let Some(lint) = made.lints.iter().find(|lint| lint.code == "not_strict" && made.loses_strict()) {
+            self.unstrict.push(Warning::new("not_strict", lint.detail.as_str()).for_tool(name));
         }
         let lossy = || made.lints.iter().filter(|lint| lint.lossy);
         if let Some(lint) = lossy().next() {

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::digest::Digest;
 use super::format::native::Exposure;
-use super::format::{self, Format, How, TokenCounts};
-use super::mend::{ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, StrictUse, mend};
+use super::format::{self, Format, How, Source, StrictMark, TokenCounts};
+use super::mend::{
+    ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, StrictUse, mend, strict_as_it_is,
+};
 use super::profile::{Profile, StrictRules};
 use super::tokens;
 use super::tool::Tool;
@@ -59,7 +61,8 @@ impl Target {
         Self { exposure: Exposure::default(), ..self }
     }
 
-    fn schema(self) -> SchemaTarget {
+    /// The part of it that schemas depend on.
+    pub fn schema(self) -> SchemaTarget {
         SchemaTarget { profile: self.profile, dialect: self.dialect, strict: self.strict }
     }
 
@@ -105,9 +108,8 @@ pub struct TargetTool {
     schema: Option<Box<str>>,
     /// What it counts towards the strict tools of a request, where it is sent as strict.
     strict: Option<StrictUse>,
+    mark: StrictMark,
     no_arguments: bool,
-    /// Whether the tool came with a strict mode that its schema does not fit: a 400 for the whole array.
-    not_strict: bool,
     /// Made when it first stands in an array: most tools never do.
     entry: OnceLock<ArrayEntry>,
 }
@@ -115,16 +117,8 @@ pub struct TargetTool {
 impl TargetTool {
     /// Makes a tool for a target under a wire name. `counts` are those of the same tool under the same name, where that is known.
     pub fn make(target: Target, wire_name: &str, tool: &Tool, counts: Option<&TokenCounts>) -> Self {
-        let Mended { schema, arg_map, mut notes, outcome, strict, no_arguments } =
+        let Mended { schema, arg_map, notes, outcome, strict, no_arguments } =
             mend(tool.parameters(), &target.schema());
-        let not_strict = strict.is_none()
-            && outcome == Outcome::Kept
-            && format::brings_strict(target.format, tool)
-            && !is_strict(tool.parameters(), target);
-        if not_strict && !notes.iter().any(|note| note.code == "not_strict") {
-            let detail = "the tool came as strict and its schema is not".to_owned();
-            notes.push(Lint { code: "not_strict", pointer: String::new(), detail, lossy: false });
-        }
         let mut made = Self {
             target,
             tokens: 0,
@@ -134,22 +128,83 @@ impl TargetTool {
             lints: notes.into(),
             schema: (outcome == Outcome::Mended).then(|| schema.into_owned().into()),
             strict,
+            mark: if strict.is_some() { StrictMark::Set } else { StrictMark::Own },
             no_arguments,
-            not_strict,
             entry: OnceLock::new(),
         };
         if made.left_out {
             return made;
         }
+        made.look_at_own_strict(tool);
         made.clipped = target.description_limit().is_some_and(|limit| {
             tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some()
         });
         let is_usual = !made.clipped && made.how() == How::usual(target.format);
         made.tokens = match counts.filter(|_| is_usual) {
             Some(counts) => counts.get(target.format),
-            None => tokens::count(&format::render_how(target.format, wire_name, tool, &made.how()).json),
+            None => made.count(wire_name, tool),
         };
         made
+    }
+
+    fn count(&self, wire_name: &str, tool: &Tool) -> usize {
+        tokens::count(&format::render_how(self.target.format, wire_name, tool, &self.how()).json)
+    }
+
+    /// A tool that says of itself that it is strict costs the whole array where its schema is not.
+    fn look_at_own_strict(&mut self, tool: &Tool) {
+        let is_open = self.mark == StrictMark::Own && !self.how().openapi;
+        if !is_open || !format::says_strict(self.target.format, tool) {
+            return;
+        }
+        // Whose strict mode the tool means, where the profile knows none of its own.
+        let by_source = match tool.kept().extra_of.as_deref().and_then(Source::parse) {
+            Some(Source::Openai) => Profile::Openai,
+            _ => Profile::Anthropic,
+        };
+        let of_profile = Some(self.target.profile).filter(|profile| *profile != Profile::Generic);
+        let rules = of_profile.and_then(|profile| profile.limits().strict).or(by_source.limits().strict);
+        let sent = self.schema.as_deref().unwrap_or(tool.parameters());
+        self.strict = rules.and_then(|rules| strict_as_it_is(sent, &rules));
+        if self.strict.is_some() && self.schema.is_some() {
+            self.mark = StrictMark::Set;
+        }
+        if self.strict.is_none() {
+            self.mark = StrictMark::Cleared;
+            let detail = "it says that it is strict, which its schema is not; sent without strict mode";
+            let lint =
+                Lint { code: "not_strict", pointer: String::new(), detail: detail.to_owned(), lossy: false };
+            self.lints = std::mem::take(&mut self.lints).into_iter().chain([lint]).collect();
+        }
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.strict.is_some()
+    }
+
+    /// Whether the tool says of itself that it is strict, and is sent as if it did not.
+    pub fn loses_strict(&self) -> bool {
+        self.mark == StrictMark::Cleared
+    }
+
+    /// The same without strict mode. A tool that was made strict has another schema then and is to be made anew.
+    pub fn without_own_strict(&self, wire_name: &str, tool: &Tool) -> Self {
+        let mut made = Self {
+            arg_map: self.arg_map.clone(),
+            lints: self.lints.clone(),
+            schema: self.schema.clone(),
+            strict: None,
+            mark: StrictMark::Cleared,
+            entry: OnceLock::new(),
+            ..*self
+        };
+        made.tokens = made.count(wire_name, tool);
+        made
+    }
+
+    /// The tool's whole definition, see [`format::render_whole`].
+    pub fn whole(&self, format: Format, wire_name: &str, tool: &Tool) -> String {
+        format::render_whole(format, wire_name, tool, self.schema(), self.mark)
     }
 
     fn how(&self) -> How<'_> {
@@ -161,9 +216,8 @@ impl TargetTool {
             omits_empty_description: layout.empty_description
                 && profile.limits().omit_empty_description.value,
             openapi: dialect == Dialect::OpenApi && layout.openapi_schema.is_some(),
-            strict: self.strict.is_some(),
+            strict: self.mark,
             no_arguments: self.no_arguments && dialect == Dialect::OpenApi,
-            not_strict: self.not_strict,
         }
     }
 
@@ -182,17 +236,20 @@ impl TargetTool {
     }
 
     /// The changes of arguments as they are told, by place: the original key, null where a null means that the argument is absent, or
-    /// true where the value is the whole of the arguments. None where there are none.
+    /// true where the value is the whole of the arguments; a list where several hold. None where there are none.
     pub fn arg_map_document(&self) -> Option<BTreeMap<String, Value>> {
-        (!self.arg_map.is_empty()).then(|| self.arg_map.iter().map(told).collect())
+        let mut document: BTreeMap<String, Value> = BTreeMap::new();
+        for change in &self.arg_map {
+            let (place, effect) = told(change);
+            let effects = match document.remove(&place) {
+                None => effect,
+                Some(Value::Array(known)) => known.into_iter().chain([effect]).collect(),
+                Some(known) => Value::Array(vec![known, effect]),
+            };
+            document.insert(place, effects);
+        }
+        (!document.is_empty()).then_some(document)
     }
-}
-
-/// Whether a schema as it is fits the provider's strict mode: what all providers want of it, where this one says nothing.
-fn is_strict(parameters: &str, target: Target) -> bool {
-    let profile = if target.profile.limits().strict.is_some() { target.profile } else { Profile::Generic };
-    let mended = mend(parameters, &SchemaTarget { profile, dialect: Dialect::JsonSchema, strict: true });
-    mended.outcome == Outcome::Kept && mended.strict.is_some()
 }
 
 /// How much of what a request may hold of strict tools is left; each none where the provider names no figure.
@@ -274,6 +331,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::core::mend::{ArgPath, ArgStep};
+
+    /// A key that the provider refuses, of an argument that strict mode makes required: both are told.
+    #[test]
+    fn all_that_holds_for_an_argument_is_told() {
+        let path = || ArgPath(vec![ArgStep::Key("top_1".to_owned())]);
+        let change = |effect| ArgChange { path: path(), effect };
+        let renamed = || change(ArgEffect::Renamed("$top".to_owned()));
+        let told = |changes: Vec<ArgChange>| {
+            let made = TargetTool {
+                target: Target::default(),
+                tokens: 0,
+                left_out: false,
+                clipped: false,
+                arg_map: changes.into(),
+                lints: Box::default(),
+                schema: None,
+                strict: None,
+                mark: StrictMark::Own,
+                no_arguments: false,
+                entry: OnceLock::new(),
+            };
+            json!(made.arg_map_document())
+        };
+        assert_eq!(told(Vec::new()), Value::Null);
+        assert_eq!(told(vec![renamed()]), json!({"/top_1": "$top"}));
+        assert_eq!(told(vec![renamed(), change(ArgEffect::NullIsAbsent)]), json!({"/top_1": ["$top", null]}));
+    }
 
     #[test]
     fn a_tool_stays_strict_only_where_its_schema_is() {

@@ -14,9 +14,10 @@ use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{read_arguments, read_calls};
 use crate::core::format::native::{namespace_name, reference_message};
-use crate::core::format::{Format, ModelCall, ReadFault, render_whole};
+use crate::core::format::{Format, ModelCall, ReadFault};
 use crate::core::grant::{BridgeTool, Resolved, View, ViewTool};
 use crate::core::loading::{LoadForm, own_form};
+use crate::core::mend::unmap;
 use crate::core::tokens;
 use crate::core::warning::Warning;
 
@@ -48,6 +49,10 @@ pub struct ReplyTo {
     /// Empty when the call had none.
     pub id: String,
     pub name: String,
+    /// A name for the call in a history that is sent again, where the provider refuses the one that the model used: histories are
+    /// checked too, and models make names up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire_name: Option<String>,
     /// The namespace of a Responses call that named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
@@ -173,7 +178,7 @@ impl Toolrack {
             }
             Err(ReadFault::Broken { call, why }) => {
                 let content = json!({"error": {"code": "invalid_call", "message": why}});
-                return Ok(result(context.target.format, &call, Handled::error(&content)));
+                return Ok(result(context, &call, Handled::error(&content)));
             }
         };
         let handled = match meant(context.view(), &call) {
@@ -183,10 +188,10 @@ impl Toolrack {
                 self.pass_through(context, &call, None, answer).await?
             }
         };
-        Ok(result(context.target.format, &call, handled))
+        Ok(result(context, &call, handled))
     }
 
-    /// A call of another tool comes back unchanged, under the tool's real name where it is one of the grant.
+    /// A call of another tool comes back unchanged; one of the grant under the tool's real name, with the tool's own arguments.
     async fn pass_through(
         &self,
         context: &Context,
@@ -195,7 +200,7 @@ impl Toolrack {
         answer: &mut BridgeAnswer,
     ) -> Result<Handled, Error> {
         let as_sent = || call.arguments.clone().unwrap_or_default();
-        let arguments = match read_arguments(call.arguments.as_ref()) {
+        let mut arguments = match read_arguments(call.arguments.as_ref()) {
             Ok(arguments) if !call.is_custom => Value::Object(arguments),
             // Not ours to judge: the agent's own tools may take anything.
             _ => as_sent(),
@@ -205,6 +210,7 @@ impl Toolrack {
             let dispatch = Dispatch { id, name, group: None, uploaded_name: None, arguments };
             return Ok(Handled::Dispatch(vec![dispatch]));
         };
+        unmap(&mut arguments, &tool.for_target(context.target).arg_map);
         let dispatch = Dispatch::of(tool, call.id.clone(), arguments);
         let warming = self.warm(context, &[id], Deed::Call).await?;
         answer.warmed.extend(warming.warmed);
@@ -333,8 +339,7 @@ impl Toolrack {
             .filter_map(|id| view.get(*id))
             .filter_map(|tool| {
                 let made = tool.for_target(context.target);
-                let text = render_whole(Format::Canonical, tool.wire_name(), &tool.tool.tool, made.schema());
-                RawValue::from_string(text).ok()
+                RawValue::from_string(made.whole(Format::Canonical, tool.wire_name(), &tool.tool.tool)).ok()
             })
             .collect();
         let mut not_found: Vec<Value> = described
@@ -436,9 +441,13 @@ fn is_plain_text(arguments: Option<&Value>) -> bool {
     arguments.and_then(Value::as_str).is_some_and(|text| !text.trim_start().starts_with(['{', '[', '"']))
 }
 
-fn result(format: Format, call: &ModelCall, handled: Handled) -> BridgeResult {
-    let reply_to =
-        ReplyTo { id: call.id.clone(), name: call.name.clone(), namespace: call.namespace.clone() };
+fn result(context: &Context, call: &ModelCall, handled: Handled) -> BridgeResult {
+    let reply_to = ReplyTo {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        wire_name: replay_name(context, call),
+        namespace: call.namespace.clone(),
+    };
     match handled {
         Handled::Dispatch(calls) => BridgeResult {
             action: BridgeAction::Dispatch,
@@ -451,7 +460,8 @@ fn result(format: Format, call: &ModelCall, handled: Handled) -> BridgeResult {
         },
         Handled::Respond(Reply { content, is_error, message, tokens }) => BridgeResult {
             action: BridgeAction::Respond,
-            message: message.or_else(|| Some(format.wire().result_message(call, &content, is_error))),
+            message: message
+                .or_else(|| Some(context.target.format.wire().result_message(call, &content, is_error))),
             reply_to,
             content: Some(content),
             is_error: Some(is_error),
@@ -459,6 +469,20 @@ fn result(format: Format, call: &ModelCall, handled: Handled) -> BridgeResult {
             calls: None,
         },
     }
+}
+
+/// What the provider takes in place of the name of a call, where it refuses that.
+fn replay_name(context: &Context, call: &ModelCall) -> Option<String> {
+    let profile = context.target.profile;
+    if call.name.is_empty() || profile.limits().names.fits(&call.name) {
+        return None;
+    }
+    let view = context.view();
+    let known = match view.resolve_tool(&call.name) {
+        Resolved::Tool(id) => view.get(id),
+        _ => None,
+    };
+    Some(known.map_or_else(|| profile.wire_name(&call.name).into_owned(), |tool| tool.wire_name().to_owned()))
 }
 
 /// The texts under the first of these keys that has some: a string, an array, or an array written as a string.

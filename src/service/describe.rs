@@ -10,7 +10,6 @@ use super::context::{Caller, Context, GrantFields};
 use super::sessions::Deed;
 use super::{Error, Toolrack};
 use crate::core::calls::{name_candidates, suggest};
-use crate::core::format::render_whole;
 use crate::core::grant::{Resolved, View, ViewTool};
 use crate::core::plan::ArgMaps;
 use crate::core::text::{clip, one_line};
@@ -146,8 +145,7 @@ impl Toolrack {
         let tools = described.ids.iter().filter_map(|id| view.get(*id));
         let tools = tools.map(|tool| {
             let made = tool.for_target(context.target);
-            let format = context.target.format;
-            RawValue::from_string(render_whole(format, tool.wire_name(), &tool.tool.tool, made.schema()))
+            RawValue::from_string(made.whole(context.target.format, tool.wire_name(), &tool.tool.tool))
         });
         let tools: Vec<Box<RawValue>> = tools.collect::<Result<_, _>>().map_err(Error::internal)?;
         let described_tools = described.ids.iter().filter_map(|id| view.get(*id));

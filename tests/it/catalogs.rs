@@ -114,6 +114,7 @@ async fn an_array_goes_out_as_it_came_in() {
     let closed = json!({"type": "object", "properties": {"z": {"type": "string"}}, "required": ["z"],
         "additionalProperties": false});
     let named = |name: &str, key: &str| json!({"name": name, "description": "Does it.", key: schema});
+    // A provider would refuse a strict tool whose schema is not.
     let strict = || json!({"name": "b", "description": "Does it.", "parameters": closed, "strict": true});
     let with = |mut tool: Value, more: Value| {
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -153,7 +153,7 @@ impl Layout {
     }
 
     /// As [`Layout::write`], for a provider that wants some things otherwise.
-    pub(super) fn write_as(&self, tool: &ToolText<'_>, how: &How<'_>, more: &str, out: &mut String) {
+    pub fn write_as(&self, tool: &ToolText<'_>, how: &How<'_>, more: &str, out: &mut String) {
         out.push_str(self.open);
         push_string(tool.wire_name, out);
         let is_told = self.empty_description && !how.omits_empty_description;

@@ -199,6 +199,17 @@ pub struct RenderedTool {
     pub clipped: bool,
 }
 
+/// What a tool says about strict mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StrictMark {
+    /// What it came with, where its schema is its own.
+    Own,
+    /// That it is strict: its schema fits the provider's strict mode, which is wanted.
+    Set,
+    /// Nothing: its schema does not fit, or the request takes no more.
+    Cleared,
+}
+
 /// What a provider wants otherwise than the format alone says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct How<'a> {
@@ -209,24 +220,20 @@ pub struct How<'a> {
     pub omits_empty_description: bool,
     /// The schema is of OpenAPI's subset, where the format has a place for that.
     pub openapi: bool,
-    /// The schema fits the provider's strict mode, which is wanted.
-    pub strict: bool,
+    pub strict: StrictMark,
     /// The schema names no argument.
     pub no_arguments: bool,
-    /// The tool came with a strict mode that its schema does not fit: it goes out without.
-    pub not_strict: bool,
 }
 
 impl How<'_> {
     /// Nothing otherwise, and no limit on descriptions.
-    pub(super) const PLAIN: Self = Self {
+    pub const PLAIN: Self = Self {
         schema: None,
         description_limit: None,
         omits_empty_description: false,
         openapi: false,
-        strict: false,
+        strict: StrictMark::Own,
         no_arguments: false,
-        not_strict: false,
     };
 
     /// What a format says by itself.
@@ -235,14 +242,14 @@ impl How<'_> {
     }
 }
 
-/// Whether a tool came with this format's strict mode.
-pub fn brings_strict(format: Format, tool: &Tool) -> bool {
-    format.layout().members_of(tool, false).contains(&("strict", "true"))
-}
-
 /// Renders a tool of an array: the description within the format's limit.
 pub fn render(format: Format, wire_name: &str, tool: &Tool) -> RenderedTool {
     render_with(format, wire_name, tool, "")
+}
+
+/// Whether a tool comes to this format with a mark that it is strict.
+pub fn says_strict(format: Format, tool: &Tool) -> bool {
+    format.layout().members_of(tool, false).contains(&("strict", "true"))
 }
 
 /// Renders a tool of an array as its provider wants it.
@@ -262,15 +269,15 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
         description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
         ..tool_text(layout, wire_name, tool, false)
     };
-    if how.schema.is_some() || how.openapi {
+    let another = how.schema.is_some() || how.openapi;
+    if another {
         text.members.retain(|(key, _)| fits_any_schema(layout, key));
         text.parameters = how.schema.unwrap_or(text.parameters);
     }
-    if how.not_strict {
+    if another || how.strict != StrictMark::Own {
         text.members.retain(|(key, _)| *key != "strict");
     }
-    if how.strict && layout.members.iter().any(|member| member.key == "strict") {
-        text.members.retain(|(key, _)| *key != "strict");
+    if how.strict == StrictMark::Set && layout.members.iter().any(|member| member.key == "strict") {
         text.members.push(("strict", "true"));
     }
     let mut json = String::with_capacity(tool.body().len() + 64);
@@ -279,8 +286,14 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
 }
 
 /// Renders a tool with its whole description and all kept members that the format has, for `describe`; `schema` stands in place of
-/// its own.
-pub fn render_whole(format: Format, wire_name: &str, tool: &Tool, schema: Option<&str>) -> String {
+/// its own, and `strict` tells whether what it says of strict mode holds.
+pub fn render_whole(
+    format: Format,
+    wire_name: &str,
+    tool: &Tool,
+    schema: Option<&str>,
+    strict: StrictMark,
+) -> String {
     let layout = format.layout();
     let mut json = String::with_capacity(tool.body().len() + 64);
     let shown = shown_description(None, tool);
@@ -288,6 +301,9 @@ pub fn render_whole(format: Format, wire_name: &str, tool: &Tool, schema: Option
         description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
         ..tool_text(layout, wire_name, tool, true)
     };
+    if strict == StrictMark::Cleared {
+        text.members.retain(|(key, _)| *key != "strict");
+    }
     if let Some(schema) = schema {
         text.members.retain(|(key, _)| fits_any_schema(layout, key));
         text.parameters = schema;

@@ -57,7 +57,7 @@ use serde_json::{Map, Value};
 pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, map, renamed_keys, unmap, wire_pointer};
 pub use notes::{LINTS, Lint};
 pub use sound::is_sound;
-pub use strict::StrictUse;
+pub use strict::{StrictUse, strict_as_it_is};
 
 use super::profile::{Items, KeyRule, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};
 use notes::Notes;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::args::{ArgChange, ArgEffect, ArgPath};
 use super::notes::{Notes, say, tell};
 use super::walk::At;
-use super::{Stop, types};
+use super::{MAX_DEPTH, Stop, is_deeper_than_map, types};
 use crate::core::profile::StrictRules;
 
 /// What a strict schema counts towards the limits of a whole request.
@@ -44,6 +44,46 @@ pub(super) fn enforce(
     Ok(count)
 }
 
+/// Keywords that strict mode takes in a schema that comes as strict, and that no schema is made strict with: the providers' newer
+/// documents have them.
+const ALSO_TAKEN: &[&str] = &["$ref", "$defs", "minLength", "maxLength"];
+
+/// What a schema counts that fits strict mode with nothing done to it; none for any other. For schemas that need no mending.
+pub fn strict_as_it_is(parameters: &str, rules: &StrictRules) -> Option<StrictUse> {
+    let Ok(Value::Object(root)) = serde_json::from_str(parameters) else { return None };
+    if is_deeper_than_map(&root, MAX_DEPTH) || !words_fit(&root, rules) {
+        return None;
+    }
+    let mut strict = root.clone();
+    let count = enforce(&mut strict, rules, &mut Vec::new(), &mut Notes::default()).ok()?;
+    (strict == root).then_some(count)
+}
+
+/// Whether strict mode takes the keywords of a schema and of those in it, and their values.
+fn words_fit(map: &Map<String, Value>, rules: &StrictRules) -> bool {
+    let taken = |keyword: &str| {
+        rules.keywords.contains(&keyword) || (ALSO_TAKEN.contains(&keyword) && may_also(keyword, rules))
+    };
+    let format = map.get("format").and_then(Value::as_str);
+    let alone = !map.contains_key("$ref") || map.len() == 1;
+    let items = || map.get("items").and_then(Value::as_object).is_some_and(|items| !items.is_empty());
+    let fits = map.keys().all(|keyword| taken(keyword))
+        && format.is_none_or(|format| rules.formats.contains(&format))
+        && alone
+        && (!types::declares(map, "array") || items());
+    let by_name = ["properties", "$defs"].into_iter().filter_map(|keyword| map.get(keyword)?.as_object());
+    let mut inside = by_name
+        .flat_map(Map::values)
+        .chain(map.get("items"))
+        .chain(map.get("anyOf").and_then(Value::as_array).into_iter().flatten());
+    fits && inside.all(|child| child.as_object().is_some_and(|child| words_fit(child, rules)))
+}
+
+/// Lengths of texts are OpenAI's; it is the one that wants all properties required.
+fn may_also(keyword: &str, rules: &StrictRules) -> bool {
+    keyword.starts_with('$') || rules.all_required
+}
+
 struct Strict<'a> {
     rules: &'a StrictRules,
     notes: &'a mut Notes,
@@ -64,7 +104,8 @@ impl Strict<'_> {
         path: &ArgPath,
         depth: usize,
     ) -> Result<(), Stop> {
-        if !map.contains_key("type") && !map.contains_key("anyOf") {
+        // A reference is left only in a schema that comes as strict; what it means is looked at in its place.
+        if !["type", "anyOf", "$ref"].iter().any(|keyword| map.contains_key(*keyword)) {
             return Err(Stop::NotStrict("a value has no type"));
         }
         if map.contains_key("anyOf") || map.get("type").is_some_and(Value::is_array) {
@@ -85,6 +126,13 @@ impl Strict<'_> {
             for (key, property) in properties.iter_mut() {
                 let Value::Object(property) = property else { continue };
                 self.schema(property, &at.key(key), &path.key(key), depth)?;
+            }
+        }
+        if let Some(Value::Object(meant)) = map.get_mut("$defs") {
+            let at = at.key("$defs");
+            for (key, schema) in meant.iter_mut() {
+                let Value::Object(schema) = schema else { continue };
+                self.schema(schema, &at.key(key), path, depth)?;
             }
         }
         if let Some(Value::Object(items)) = map.get_mut("items") {

@@ -100,6 +100,40 @@ fn strict_schemas_are_closed_and_optional_values_may_be_null() {
 }
 
 #[test]
+fn a_schema_that_comes_as_strict_is_held_against_the_rules() {
+    let closed = |a: Value| json!({"type": "object", "properties": {"a": a}, "required": ["a"], "additionalProperties": false});
+    let of = |schema: &Value, profile: Profile| {
+        strict_as_it_is(&schema.to_string(), &profile.limits().strict.unwrap())
+    };
+    let text = json!({"type": "string"});
+    let either = json!({"anyOf": [{"type": "string"}, {"type": "null"}]});
+    assert_eq!(of(&closed(either), Profile::Openai), Some(StrictUse { optional: 0, unions: 1 }));
+    let mut optional = closed(text.clone());
+    optional["required"] = json!([]);
+    assert_eq!(of(&optional, Profile::Openai), None);
+    assert_eq!(of(&optional, Profile::Anthropic), Some(StrictUse { optional: 1, unions: 0 }));
+    let mut recursive = closed(json!({"$ref": "#/$defs/n"}));
+    recursive["$defs"] = json!({"n": closed(json!({"anyOf": [{"$ref": "#"}, {"type": "null"}]}))});
+    assert!(of(&recursive, Profile::Openai).is_some(), "the provider takes references");
+    assert!(of(&closed(json!({"type": "string", "maxLength": 9})), Profile::Openai).is_some());
+    for refused in [
+        json!({"type": "object", "properties": {"a": text}, "required": ["a"]}),
+        closed(json!({"type": "string", "maxLength": 9, "default": "x"})),
+        closed(json!({"$ref": "#", "description": "x"})),
+        closed(json!({"type": "array", "items": {}})),
+        closed(json!({"type": "string", "format": "uri"})),
+        closed(json!({})),
+        closed(json!({"type": "object", "properties": {}})),
+        closed(json!(true)),
+        json!([]),
+    ] {
+        for profile in [Profile::Openai, Profile::Anthropic] {
+            assert_eq!(of(&refused, profile), None, "{refused}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_strict_is_sent_without() {
     let many: Map<String, Value> = (0..30).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
     for (to, schema, why) in [

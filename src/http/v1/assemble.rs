@@ -16,6 +16,7 @@ use crate::core::assemble::{Counts, Tokens};
 use crate::core::cache::CacheReport;
 use crate::core::json::JsonLimits;
 use crate::core::listing_base::ListingChanges;
+use crate::core::plan::ArgMaps;
 use crate::core::warning::{FieldError, Warning};
 use crate::http::body::RawBody;
 use crate::http::layers::HttpContext;
@@ -98,6 +99,12 @@ pub struct AssembleAnswer {
     /// Name that providers see -> stored name, only where they differ; absent when not `changed`.
     #[schema(required = false)]
     pub name_map: BTreeMap<String, String>,
+    /// Name that providers see -> how arguments for the schema that is sent differ from the tool's own, by JSON pointer in
+    /// which `*` is every item: the original key, null where a null means that the argument is absent, true where the value
+    /// is the whole of the arguments, or a list where several hold. `call` and `bridge` undo it; absent when there is
+    /// nothing to undo, or when not `changed`.
+    #[schema(required = false, value_type = Object)]
+    pub arg_map: ArgMaps,
     pub warnings: Vec<Warning>,
 }
 
