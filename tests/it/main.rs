@@ -12,6 +12,7 @@ mod architecture;
 mod bad_input;
 mod calls;
 mod catalogs;
+mod checker;
 mod cli;
 mod clients;
 mod conversation;
@@ -31,6 +32,7 @@ mod native;
 mod openapi;
 mod prompt_cache;
 mod properties;
+mod provider_rules;
 mod quality;
 mod readme;
 #[cfg(feature = "data-tests")]

@@ -7,6 +7,7 @@ use crate::app::TestApp;
 use crate::messy;
 use crate::model::warning_codes;
 use crate::properties::{check_every_tool_is_reachable, check_listings, check_same_bytes};
+use crate::provider_rules::{Holders, check, check_entries_alone, ways};
 
 /// The tools of a file of the data folder, one per line.
 fn tools(file: &str) -> Vec<Value> {
@@ -44,6 +45,20 @@ async fn real_listings_keep_their_budget() {
 #[tokio::test]
 async fn real_catalogs_give_the_same_bytes() {
     check_same_bytes(&tools("real_mcp_tools.jsonl")).await;
+}
+
+#[tokio::test]
+async fn real_tools_are_what_every_provider_takes() {
+    let app = TestApp::start().await;
+    let tools = tools("real_mcp_tools.jsonl");
+    let holders = Holders::of(&app, &tools).await;
+    for way in ways() {
+        let counts = check(&holders, way).await;
+        println!("{way:?}: {counts:?}, {}", holders.lint(way).await);
+        assert!(counts.left_out * 1_000 <= counts.sent, "{way:?}: {counts:?}");
+        assert!(counts.called * 3 >= counts.mapped, "{way:?}: {counts:?}");
+    }
+    check_entries_alone(&app, &tools).await;
 }
 
 #[tokio::test]
