@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::app::{TestApp, User, path, unique};
 use crate::model::{self, FORMATS, check_array};
 
+mod formats;
 mod ranking;
 
 fn tool(name: &str, group: &str, description: &str) -> Value {
