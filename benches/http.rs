@@ -3,8 +3,8 @@
 //!
 //! The program and its baseline, a bare axum handler or a bare endpoint, run as processes of their own and take turns.
 //! Figures are shown, never asserted.
-//! `cargo bench --bench http -- [--quick] [SECTION]`; the sections are `assemble`, `search`, `upload`, `memory`, `start` and
-//! `rerank`.
+//! `cargo bench --bench http -- [--quick] [SECTION]`; the sections are `assemble`, `search`, `upload`, `targets`, `memory`,
+//! `start` and `rerank`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use sections::rerank::rerank;
+use sections::targets::targets;
 use support::client::{Client, drive, request};
 use support::data::{Data, query_for, upload_body};
 use support::measure::{Options, Result, Spread, timed};
@@ -23,6 +24,7 @@ use support::{bare, endpoint};
 
 mod sections {
     pub(crate) mod rerank;
+    pub(crate) mod targets;
 }
 
 mod support {
@@ -61,10 +63,11 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let Some(options) = Options::from_args() else { return Ok(()) };
     let data = Data::load()?;
     line(&format!("HTTP benchmarks with {}.", data.source))?;
-    let sections: [(&str, Section); 6] = [
+    let sections: [(&str, Section); 7] = [
         ("assemble", assemble),
         ("search", search),
         ("upload", upload),
+        ("targets", targets),
         ("memory", memory),
         ("start", start),
         ("rerank", rerank),
