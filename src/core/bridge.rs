@@ -49,7 +49,7 @@ pub fn render(tool: BridgeTool, target: Target, prefix: &str, listing: Option<&s
     let text =
         ToolText { wire_name: &name, description: &quoted, parameters: &mended.schema, members: Vec::new() };
     let how = How { openapi: target.dialect == Dialect::OpenApi, ..How::PLAIN };
-    target.format.layout().write_as(&text, &how, "", &mut json);
+    target.format.layout().write_as(&text, &how, &mut json);
     json
 }
 

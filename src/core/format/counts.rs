@@ -33,7 +33,7 @@ impl TokenCounts {
                 return tokens::count(&render(format, wire_name, tool).json);
             }
             let mut end = layout.schema_end.to_owned();
-            layout.write_end(&text, "", &mut end);
+            layout.write_end(&text, &mut end);
             let same_end = end == close;
             let end = if same_end { base_end } else { tokens::of_end(body, &end) };
             base + layout.more_tokens + end - base_end

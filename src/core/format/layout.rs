@@ -147,13 +147,13 @@ impl Layout {
         }
     }
 
-    /// Appends a tool of an array. `more` are members that the caller adds, as `,"key":value`.
-    pub fn write(&self, tool: &ToolText<'_>, more: &str, out: &mut String) {
-        self.write_as(tool, &How::PLAIN, more, out);
+    /// Appends a tool of an array.
+    pub fn write(&self, tool: &ToolText<'_>, out: &mut String) {
+        self.write_as(tool, &How::PLAIN, out);
     }
 
     /// As [`Layout::write`], for a provider that wants some things otherwise.
-    pub fn write_as(&self, tool: &ToolText<'_>, how: &How<'_>, more: &str, out: &mut String) {
+    pub fn write_as(&self, tool: &ToolText<'_>, how: &How<'_>, out: &mut String) {
         out.push_str(self.open);
         push_string(tool.wire_name, out);
         let is_told = self.empty_description && !how.omits_empty_description;
@@ -168,11 +168,11 @@ impl Layout {
             out.push_str(&schema);
             out.push_str(self.schema_end);
         }
-        self.write_end(tool, more, out);
+        self.write_end(tool, out);
     }
 
     /// Appends what stands behind the schema and what closes it.
-    pub(super) fn write_end(&self, tool: &ToolText<'_>, more: &str, out: &mut String) {
+    pub(super) fn write_end(&self, tool: &ToolText<'_>, out: &mut String) {
         let mut push = |key: &str, value: &str| {
             out.push_str(",\"");
             out.push_str(key);
@@ -187,7 +187,6 @@ impl Layout {
                 push(key, value);
             }
         }
-        out.push_str(more);
         out.push_str(self.close);
     }
 }

@@ -244,7 +244,7 @@ impl How<'_> {
 
 /// Renders a tool of an array: the description within the format's limit.
 pub fn render(format: Format, wire_name: &str, tool: &Tool) -> RenderedTool {
-    render_with(format, wire_name, tool, "")
+    render_how(format, wire_name, tool, &How::usual(format))
 }
 
 /// Whether a tool comes to this format with a mark that it is strict.
@@ -254,15 +254,6 @@ pub fn says_strict(format: Format, tool: &Tool) -> bool {
 
 /// Renders a tool of an array as its provider wants it.
 pub fn render_how(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>) -> RenderedTool {
-    render_all(format, wire_name, tool, how, "")
-}
-
-/// As [`render`], with further members as `,"key":value`.
-fn render_with(format: Format, wire_name: &str, tool: &Tool, more: &str) -> RenderedTool {
-    render_all(format, wire_name, tool, &How::usual(format), more)
-}
-
-fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more: &str) -> RenderedTool {
     let layout = format.layout();
     let shown = shown_description(how.description_limit, tool);
     let mut text = ToolText {
@@ -281,7 +272,7 @@ fn render_all(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>, more:
         text.members.push(("strict", "true"));
     }
     let mut json = String::with_capacity(tool.body().len() + 64);
-    layout.write_as(&text, how, more, &mut json);
+    layout.write_as(&text, how, &mut json);
     RenderedTool { json, clipped: shown.is_some_and(|shown| shown.is_cut) }
 }
 
@@ -308,7 +299,7 @@ pub fn render_whole(
         text.members.retain(|(key, _)| fits_any_schema(layout, key));
         text.parameters = schema;
     }
-    layout.write(&text, "", &mut json);
+    layout.write(&text, &mut json);
     json
 }
 

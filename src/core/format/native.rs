@@ -120,7 +120,7 @@ pub fn search_entry(format: Format, name: &str, listing: Option<&str>) -> Option
                 members: Vec::new(),
             };
             let mut out = String::new();
-            format.layout().write(&text, "", &mut out);
+            format.layout().write(&text, &mut out);
             Some(out)
         }
         _ => None,
