@@ -5,6 +5,7 @@
 
 mod eval;
 mod import;
+mod keys;
 mod serve;
 mod start;
 
@@ -63,8 +64,8 @@ enum Command {
     },
     /// Measure how well searches find the right tools of a set, on a temporary database.
     Eval(Box<eval::EvalArgs>),
-    /// Manage keys (not supported yet).
-    Keys(LaterArgs),
+    /// Make, list, revoke and rotate keys, also beside a running service, which takes them over within a second.
+    Keys(keys::KeysArgs),
     /// Copy the database to a file (not supported yet).
     Backup(LaterArgs),
     /// Copy the state into another database (not supported yet).
@@ -154,7 +155,11 @@ fn run_command(command: Command) -> Result<(), Failure> {
             })
         }
         Command::Eval(args) => block_on(0, eval::eval(*args)),
-        Command::Keys(LaterArgs { .. }) => Err(Failure::Unsupported("keys")),
+        Command::Keys(args) => {
+            args.check_support()?;
+            let settings = args.settings.load(false)?;
+            block_on(0, keys::keys(settings, args.command))
+        }
         Command::Backup(LaterArgs { .. }) => Err(Failure::Unsupported("backup")),
         Command::Copy(LaterArgs { .. }) => Err(Failure::Unsupported("copy")),
     }

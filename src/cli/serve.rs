@@ -3,26 +3,31 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::start::{Started, open_served};
 use super::{Failure, print_line};
-use crate::config::Settings;
-use crate::http::auth::{Auth, KeyDigest};
+use crate::config::{Settings, admin_key_in_file};
+use crate::core::keys::KeyDigest;
+use crate::http::auth::Auth;
 use crate::http::layers::{HttpContext, HttpLimits};
+use crate::service::Toolrack;
+use crate::store::read_secret_file;
 use crate::{demo, http, telemetry};
 
 /// Runs the service until it is told to stop.
 pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
+    let admin_key = admin_key(&settings)?;
     let started = open_served(&settings).await?;
     let listener = bind(settings.listen).await?;
-    let auth = match &settings.auth.admin_key {
-        Some(key) if !settings.auth.no_auth => Auth::Key(KeyDigest::of(key.expose_secret())),
-        _ => Auth::None,
+    let auth = auth(&settings, admin_key, &started.service).await?;
+    let authentication = match &auth {
+        Auth::None => "none",
+        Auth::Keys { admin: Some(_), .. } => "admin key of the settings, stored keys",
+        Auth::Keys { admin: None, .. } => "stored keys",
     };
-    let authentication = if matches!(auth, Auth::None) { "none" } else { "admin key" };
     let address = listener.local_addr().map_err(Failure::new)?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -35,6 +40,32 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     print_line(&format!("listening on http://{address}"))?;
     let context = HttpContext::new(http_limits(&settings), auth);
     run(started, listener, context, settings.limits.drain, settings.session.flush).await
+}
+
+/// The admin key that the settings hold or name.
+fn admin_key(settings: &Settings) -> Result<Option<SecretString>, Failure> {
+    let Some(path) = &settings.auth.key_file else { return Ok(settings.auth.admin_key.clone()) };
+    let text = read_secret_file(path).map_err(Failure::new)?;
+    let key = admin_key_in_file(text.expose_secret());
+    key.map(Some).map_err(|form| Failure::Failed(format!("the key file {} must hold {form}", path.display())))
+}
+
+/// How requests are told apart. Where nobody could be let in, an admin key is made and shown once.
+async fn auth(
+    settings: &Settings,
+    admin_key: Option<SecretString>,
+    service: &Toolrack,
+) -> Result<Auth, Failure> {
+    if settings.auth.no_auth {
+        return Ok(Auth::None);
+    }
+    let admin = admin_key.map(|key| KeyDigest::of(key.expose_secret().as_bytes()));
+    if admin.is_none()
+        && let Some(first) = service.first_key().await.map_err(Failure::new)?
+    {
+        eprintln!("admin key (shown once): {}", first.key.expose_secret());
+    }
+    Ok(Auth::Keys { admin, service: service.clone() })
 }
 
 /// What searches can do on this server: endpoints are set per user or project.

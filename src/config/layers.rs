@@ -19,6 +19,9 @@ const PREFIX: &str = "TOOLRACK_";
 /// Shortest admin key, in characters: 32 hexadecimal digits hold 128 random bits.
 const MIN_ADMIN_KEY_CHARS: usize = 32;
 
+/// What an admin key must have, after "must have" or "has to have".
+pub(super) const ADMIN_KEY_FORM: &str = "at least 32 characters, visible ASCII without spaces";
+
 /// The key that only a flag may set.
 const NO_AUTH: &str = "auth.no_auth";
 
@@ -58,6 +61,7 @@ const KEYS: &[Key] = &[
     key("listen", Kind::Address),
     key("database.url", Kind::DatabaseUrl),
     key("auth.admin_key", Kind::AdminKey),
+    key("auth.key_file", Kind::Path),
     key(NO_AUTH, Kind::Flag),
     key("secrets.master_key", Kind::MasterKey),
     key("secrets.key_file", Kind::Path),
@@ -165,10 +169,7 @@ impl Kind {
             (Self::Address, Value::Text(text)) => address(text).is_some(),
             (Self::Text | Self::DatabaseUrl, Value::Text(text)) => !text.trim().is_empty(),
             (Self::Path, Value::Text(_)) | (Self::Flag, Value::Flag(_)) => true,
-            (Self::AdminKey, Value::Text(text)) => {
-                text.is_empty()
-                    || (text.len() >= MIN_ADMIN_KEY_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic()))
-            }
+            (Self::AdminKey, Value::Text(text)) => text.is_empty() || is_admin_key(text),
             (Self::MasterKey, Value::Text(text)) => {
                 text.is_empty() || (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
             }
@@ -186,9 +187,7 @@ impl Kind {
             Self::Address => "must be an IP address and a port, such as 127.0.0.1:8480".to_owned(),
             Self::Text | Self::DatabaseUrl => "must be a text that is not empty".to_owned(),
             Self::Path => "must be the name of a file".to_owned(),
-            Self::AdminKey => {
-                format!("must have at least {MIN_ADMIN_KEY_CHARS} characters, visible ASCII without spaces")
-            }
+            Self::AdminKey => format!("must have {ADMIN_KEY_FORM}"),
             Self::MasterKey => "must be 64 hexadecimal digits".to_owned(),
             Self::Integer(min, max) => format!("must be an integer from {min} to {max}"),
             Self::Flag => "must be true or false".to_owned(),
@@ -208,6 +207,11 @@ impl Kind {
             (_, Value::List(items)) => format!("{items:?}"),
         }
     }
+}
+
+/// Whether a text is long enough for an admin key, and can stand in a header.
+pub(super) fn is_admin_key(text: &str) -> bool {
+    text.len() >= MIN_ADMIN_KEY_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn address(text: &str) -> Option<SocketAddr> {
@@ -304,12 +308,14 @@ impl Layers {
         Ok(Settings {
             listen: address(self.text("listen")?).ok_or(ConfigError::Missing("listen"))?,
             database: DatabaseSettings { url: DatabaseUrl(self.text("database.url")?.to_owned()) },
-            auth: AuthSettings { admin_key: self.secret("auth.admin_key")?, no_auth: self.flag(NO_AUTH)? },
+            auth: AuthSettings {
+                admin_key: self.secret("auth.admin_key")?,
+                key_file: self.path("auth.key_file")?,
+                no_auth: self.flag(NO_AUTH)?,
+            },
             secrets: SecretSettings {
                 master_key: self.secret("secrets.master_key")?,
-                key_file: Some(self.text("secrets.key_file")?)
-                    .filter(|path| !path.is_empty())
-                    .map(PathBuf::from),
+                key_file: self.path("secrets.key_file")?,
             },
             limits: LimitSettings {
                 body_bytes: self.size("limits.body_bytes")?,
@@ -376,6 +382,10 @@ impl Layers {
     fn secret(&self, path: &'static str) -> Result<Option<SecretString>, ConfigError> {
         let text = self.text(path)?;
         Ok(if text.is_empty() { None } else { Some(text.to_owned().into()) })
+    }
+
+    fn path(&self, path: &'static str) -> Result<Option<PathBuf>, ConfigError> {
+        Ok(Some(self.text(path)?).filter(|text| !text.is_empty()).map(PathBuf::from))
     }
 
     fn integer(&self, path: &'static str) -> Result<u64, ConfigError> {

@@ -15,6 +15,12 @@ use secrecy::SecretString;
 
 use self::layers::Layers;
 
+/// Reads the admin key out of the text of its file; the error says what one must look like.
+pub fn admin_key_in_file(text: &str) -> Result<SecretString, &'static str> {
+    let key = text.trim();
+    if layers::is_admin_key(key) { Ok(key.to_owned().into()) } else { Err(layers::ADMIN_KEY_FORM) }
+}
+
 /// The lowest layer, and the manual of all settings.
 pub const DEFAULTS: &str = include_str!("../../deploy/toolrack.default.toml");
 
@@ -70,6 +76,8 @@ impl fmt::Debug for DatabaseUrl {
 #[derive(Debug, Clone)]
 pub struct AuthSettings {
     pub admin_key: Option<SecretString>,
+    /// Holds the admin key in place of `admin_key`; never set beside it.
+    pub key_file: Option<PathBuf>,
     /// Set by the flag alone, so that no file or variable left behind can open a service.
     pub no_auth: bool,
 }
@@ -184,10 +192,9 @@ pub enum ConfigError {
     #[error("`{0}` has no value")]
     Missing(&'static str),
     #[error(
-        "there is no admin key: set TOOLRACK_AUTH_ADMIN_KEY (at least 32 characters, for example from \
-         `openssl rand -hex 32`), or start with --no-auth on a loopback address"
+        "auth.admin_key and auth.key_file are both set; which one counts would be a guess, so set one of them"
     )]
-    NoKey,
+    TwoAdminKeys,
     #[error("--no-auth is allowed on a loopback address only, and {0} is not one")]
     NoAuthInPublic(SocketAddr),
 }
@@ -220,8 +227,12 @@ impl Settings {
             layers.add_flag(key, &text)?;
         }
         let settings = layers.settings()?;
-        if settings.auth.no_auth && settings.auth.admin_key.is_some() {
-            warnings.push("auth.admin_key is set, but --no-auth makes everybody admin".to_owned());
+        let AuthSettings { admin_key, key_file, no_auth } = &settings.auth;
+        if admin_key.is_some() && key_file.is_some() {
+            return Err(ConfigError::TwoAdminKeys);
+        }
+        if *no_auth && (admin_key.is_some() || key_file.is_some()) {
+            warnings.push("an admin key is set, but --no-auth makes everybody admin".to_owned());
         }
         Ok((settings, warnings))
     }
@@ -231,13 +242,12 @@ impl Settings {
         &self.effective
     }
 
-    /// Whether a server may start like this: with a key, or without one for this machine alone.
+    /// Whether a server may start like this: with keys, or without for this machine alone.
     pub fn check_access(&self) -> Result<(), ConfigError> {
-        match (&self.auth.admin_key, self.auth.no_auth) {
-            (_, true) if !self.listen.ip().is_loopback() => Err(ConfigError::NoAuthInPublic(self.listen)),
-            (None, false) => Err(ConfigError::NoKey),
-            _ => Ok(()),
+        if self.auth.no_auth && !self.listen.ip().is_loopback() {
+            return Err(ConfigError::NoAuthInPublic(self.listen));
         }
+        Ok(())
     }
 }
 
@@ -281,8 +291,10 @@ mod tests {
     fn the_manual_lists_every_key_once_with_its_variable() {
         let (settings, _) = load("", &[], &[]).unwrap();
         for setting in settings.origins().iter().filter(|setting| setting.key != "auth.no_auth") {
-            let name = setting.key.rsplit('.').next().unwrap();
-            let lines = DEFAULTS.lines().filter(|line| line.starts_with(&format!("{name} = ")));
+            let (section, name) = setting.key.split_once('.').unwrap_or(("none", setting.key));
+            let section =
+                DEFAULTS.split(&format!("[{section}]\n")).last().unwrap().split("\n[").next().unwrap();
+            let lines = section.lines().filter(|line| line.starts_with(&format!("{name} = ")));
             assert_eq!(lines.count(), 1, "{name}");
         }
     }
@@ -355,11 +367,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_needs_a_key_or_a_loopback_address() {
+    fn a_server_without_authentication_needs_a_loopback_address() {
         let check = |env: &[(&str, &str)], flags: &[(&'static str, &str)]| {
             load("", env, flags).unwrap().0.check_access()
         };
-        assert_eq!(check(&[], &[]), Err(ConfigError::NoKey));
+        assert_eq!(check(&[], &[]), Ok(()), "a first start makes a key");
+        assert_eq!(check(&[("TOOLRACK_LISTEN", "0.0.0.0:1")], &[]), Ok(()));
         assert_eq!(check(&[("TOOLRACK_AUTH_ADMIN_KEY", KEY), ("TOOLRACK_LISTEN", "0.0.0.0:1")], &[]), Ok(()));
         assert_eq!(check(&[], &[("auth.no_auth", "true")]), Ok(()));
         let public = check(&[("TOOLRACK_LISTEN", "0.0.0.0:1")], &[("auth.no_auth", "true")]);
@@ -367,5 +380,18 @@ mod tests {
         let (_, warnings) =
             load("", &[("TOOLRACK_AUTH_ADMIN_KEY", KEY)], &[("auth.no_auth", "true")]).unwrap();
         assert_eq!(warnings.len(), 1);
+    }
+
+    #[test]
+    fn the_admin_key_has_one_place() {
+        let file = "[auth]\nkey_file = '/run/secrets/toolrack'";
+        let (settings, _) = load(file, &[], &[]).unwrap();
+        assert_eq!(settings.auth.key_file, Some(PathBuf::from("/run/secrets/toolrack")));
+        let both = load(file, &[("TOOLRACK_AUTH_ADMIN_KEY", KEY)], &[]).unwrap_err();
+        assert_eq!(both, ConfigError::TwoAdminKeys);
+        assert_eq!(admin_key_in_file(&format!(" {KEY}\n")).unwrap().expose_secret(), KEY);
+        for bad in ["", "too-short", "two keys of enough length in one single line"] {
+            assert!(admin_key_in_file(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod grouping;
 pub mod hidden;
 pub mod id;
 pub mod json;
+pub mod keys;
 pub mod late;
 pub mod lexical;
 pub mod listing;

@@ -39,7 +39,8 @@ pub enum DemoError {
 
 /// Walks through upload, assembly, search, call and second assembly.
 pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoError> {
-    let caller = Caller { user: Id::parse(USER)?, project: None, session: Some(Id::parse(SESSION)?) };
+    let session = Some(Id::parse(SESSION)?);
+    let caller = Caller { user: Id::parse(USER)?, project: None, session, limits: None };
     let scope = Scope::User(caller.user.clone());
     let mut walk = Walk { service, caller, out, step: 0 };
 

@@ -1,15 +1,13 @@
 //! Who is asking. Runs before paths, bodies and 404s are looked at.
 //!
-//! Owns the open paths, the bearer scheme and the comparison of keys. What an identity may do is decided where the
-//! request is handled; where keys are stored is not known here.
-
-use std::fmt;
+//! Owns the open paths, the bearer scheme and the admin key of the settings. Stored keys are the service's; what a role may
+//! ask is decided by [`crate::http::access`], whose data by [`crate::http::scoped`].
 
 use axum::http::{HeaderMap, header};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
+use crate::core::keys::{KeyDigest, Principal};
 use crate::http::problem::{Code, Problem};
+use crate::service::{KeyRefusal, Toolrack};
 
 /// Paths that need no key, with everything below `/docs`.
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
@@ -19,59 +17,59 @@ pub fn is_open(path: &str) -> bool {
     OPEN.contains(&path) || path.starts_with("/docs/")
 }
 
-/// Who sends a request; stands in the extensions of every request that a handler of a closed path sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identity {
-    /// May do everything.
-    Admin,
-}
-
-/// SHA-256 of a key. Keys are long and random, so a fast digest is enough, and digests compare in constant time
-/// whatever the length of what was sent.
-#[derive(Clone, Copy)]
-pub struct KeyDigest([u8; 32]);
-
-impl KeyDigest {
-    pub fn of(key: &str) -> Self {
-        Self(Sha256::digest(key.as_bytes()).into())
-    }
-
-    fn is_of(&self, key: &[u8]) -> bool {
-        let digest: [u8; 32] = Sha256::digest(key).into();
-        self.0.ct_eq(&digest).into()
-    }
-}
-
-impl fmt::Debug for KeyDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyDigest")
-    }
-}
-
 /// How requests are told apart.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Auth {
-    /// One static admin key.
-    Key(KeyDigest),
+    /// By keys: that of the settings, which is an admin's, and those that the service has stored.
+    Keys { admin: Option<KeyDigest>, service: Toolrack },
     /// Everybody is admin; for a service that only this machine can reach.
     None,
 }
 
 impl Auth {
-    /// Who sends a request with these headers, or the 401 that answers it.
-    pub fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
-        let Self::Key(digest) = self else { return Ok(Identity::Admin) };
-        let refuse = |detail: &str| Err(Problem::new(Code::Unauthorized, detail));
-        let mut values = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            return refuse("send one header 'Authorization: Bearer KEY'");
+    /// Who sends a request with these headers, or the 401 that answers it; nothing when [`Self::identify_anew`] has to be
+    /// asked.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Option<Result<Principal, Problem>> {
+        let Self::Keys { admin, service } = self else { return Some(Ok(Principal::Admin)) };
+        let (key, digest) = match presented(headers) {
+            Ok(presented) => presented,
+            Err(problem) => return Some(Err(problem)),
         };
-        match bearer(value.as_bytes()) {
-            Some(key) if digest.is_of(key) => Ok(Identity::Admin),
-            Some(_) => refuse("this key is not known"),
-            None => refuse("the Authorization header is not 'Bearer KEY'"),
+        if admin.is_some_and(|admin| admin.is(&digest)) {
+            return Some(Ok(Principal::Admin));
         }
+        service.identify(key, &digest).map(|identified| identified.map_err(refused))
     }
+
+    /// As [`Self::identify`], after what other processes changed about keys was read.
+    pub(crate) async fn identify_anew(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
+        let Self::Keys { service, .. } = self else { return Ok(Principal::Admin) };
+        let (key, digest) = presented(headers)?;
+        service.identify_anew(key, &digest).await?.map_err(refused)
+    }
+}
+
+/// The key in the headers of a request, with its digest.
+fn presented(headers: &HeaderMap) -> Result<(&[u8], KeyDigest), Problem> {
+    let refuse = |detail: &str| Err(Problem::new(Code::Unauthorized, detail));
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return refuse("send one header 'Authorization: Bearer KEY'");
+    };
+    match bearer(value.as_bytes()) {
+        Some(key) => Ok((key, KeyDigest::of(key))),
+        None => refuse("the Authorization header is not 'Bearer KEY'"),
+    }
+}
+
+fn refused(refusal: KeyRefusal) -> Problem {
+    let detail = match refusal {
+        KeyRefusal::Misspelt => "this key is cut off or misspelt: its check does not fit",
+        KeyRefusal::Unknown => "this key is not known",
+        KeyRefusal::Expired => "this key has expired",
+        KeyRefusal::Revoked => "this key was revoked",
+    };
+    Problem::new(Code::Unauthorized, detail)
 }
 
 /// The token of a bearer header; the scheme's case does not matter (RFC 9110, section 11.1).
@@ -86,29 +84,36 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::http::tests::service;
 
     const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-    fn ask(values: &[&str]) -> Result<Identity, Problem> {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        }
-        Auth::Key(KeyDigest::of(KEY)).identify(&headers)
-    }
-
-    #[test]
-    fn only_the_whole_key_opens() {
+    #[tokio::test]
+    async fn only_the_whole_key_opens() {
+        let folder = tempfile::tempdir().unwrap();
+        let admin = Some(KeyDigest::of(KEY.as_bytes()));
+        let auth = Auth::Keys { admin, service: service(folder.path()).await };
+        let ask = async |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            let identified = match auth.identify(&headers) {
+                Some(identified) => identified,
+                None => auth.identify_anew(&headers).await,
+            };
+            identified.map(|principal| principal.role().as_str()).map_err(|problem| problem.code())
+        };
         for good in [format!("Bearer {KEY}"), format!("bearer  {KEY} ")] {
-            assert_eq!(ask(&[&good]).ok(), Some(Identity::Admin), "{good}");
+            assert_eq!(ask(&[&good]).await, Ok("admin"), "{good}");
         }
         let (short, long) = (format!("Bearer {}", &KEY[..31]), format!("Bearer {KEY}0"));
         let (joined, basic) = (format!("Bearer{KEY}"), format!("Basic {KEY}"));
         for bad in [&*short, &long, &joined, &basic, KEY, "Bearer", "Bearer ", ""] {
-            assert_eq!(ask(&[bad]).map_err(|problem| problem.code()), Err(Code::Unauthorized), "{bad}");
+            assert_eq!(ask(&[bad]).await, Err(Code::Unauthorized), "{bad}");
         }
         let good = format!("Bearer {KEY}");
-        assert!(ask(&[]).is_err() && ask(&[&good, &good]).is_err());
+        assert!(ask(&[]).await.is_err() && ask(&[&good, &good]).await.is_err());
     }
 
     #[test]

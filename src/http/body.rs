@@ -1,11 +1,12 @@
 //! Extractors: what a handler receives has been checked, and what is refused is a problem document.
 //!
-//! Owns the rules for bodies (type, size, strict JSON), query parameters and path parameters. Must not know routes
-//! or services.
+//! Owns the rules for bodies (type, size, strict JSON), query parameters and path parameters, and that all of them are
+//! [`Scoped`]: what names a user or project that the key of the request does not cover is a 404. Must not know routes or
+//! services.
 
 use std::error::Error as _;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Path, Query, Request};
@@ -16,10 +17,12 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use crate::core::json::{self, JsonLimits};
+use crate::core::keys::Principal;
 use crate::core::warning::FieldError;
 use crate::http::fields::field_error;
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
+use crate::http::scoped::{self, Scoped};
 
 /// First allocation for a body that arrives in several parts, in bytes. A client's own Content-Length is only
 /// believed up to here, so that memory is taken for what was sent and not for what was announced.
@@ -34,30 +37,35 @@ pub struct ApiJson<T>(pub T);
 
 /// A JSON body as its bytes: type and size are checked, nothing else.
 #[derive(Debug, Clone)]
-pub struct RawBody(pub Bytes);
+pub struct RawBody {
+    bytes: Bytes,
+    principal: Principal,
+}
+
+/// As [`ApiJson`], and `T`'s default where there is no body at all.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionalJson<T>(pub T);
 
 /// Query parameters read into `T`; with `deny_unknown_fields` an unknown one is a 422. Pointers of faults go into
 /// the parameters seen as one object, for example `/limit`.
 #[derive(Debug, Clone, Copy)]
 pub struct ApiQuery<T>(pub T);
 
-/// Path parameters read into `T`, for example `ApiPath<Id>` or `ApiPath<(Id, String)>`; a text that is not what
-/// `T` asks for is a 422 `invalid_id`.
+/// Path parameters read into `T` by their names; a text that is not what `T` asks for is a 422 `invalid_id`.
 #[derive(Debug, Clone, Copy)]
 pub struct ApiPath<T>(pub T);
 
 impl<T, S> FromRequest<S> for ApiJson<T>
 where
-    T: DeserializeOwned,
+    T: DeserializeOwned + Scoped,
     S: Send + Sync,
     HttpContext: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let limits = HttpContext::from_ref(state).limits();
-        let bytes = read_json_body(request, limits.body_bytes).await?;
-        parse_json(&bytes, JsonLimits::strict(limits.json_depth)).map(Self)
+        let body = RawBody::from_request(request, state).await?;
+        body.parse(JsonLimits::strict(HttpContext::from_ref(state).limits().json_depth)).map(Self)
     }
 }
 
@@ -70,44 +78,64 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let limits = HttpContext::from_ref(state).limits();
-        read_json_body(request, limits.body_bytes).await.map(Self)
+        let principal = scoped::principal(request.extensions())?.clone();
+        let bytes = read_json_body(request, limits.body_bytes).await?;
+        Ok(Self { bytes, principal })
+    }
+}
+
+impl<T, S> FromRequest<S> for OptionalJson<T>
+where
+    T: DeserializeOwned + Scoped + Default,
+    S: Send + Sync,
+    HttpContext: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if request.body().is_end_stream() {
+            return Ok(Self(T::default()));
+        }
+        ApiJson::from_request(request, state).await.map(|ApiJson(body)| Self(body))
     }
 }
 
 impl RawBody {
     /// Reads the body as [`ApiJson`] would, under limits of the handler's choice.
-    pub fn parse<T: DeserializeOwned>(&self, limits: JsonLimits) -> Result<T, Problem> {
-        parse_json(&self.0, limits)
+    pub fn parse<T: DeserializeOwned + Scoped>(&self, limits: JsonLimits) -> Result<T, Problem> {
+        let body = parse_json(&self.bytes, limits)?;
+        scoped::check(&self.principal, &body)?;
+        Ok(body)
     }
 }
 
 impl<T, S> FromRequestParts<S> for ApiQuery<T>
 where
-    T: DeserializeOwned,
+    T: DeserializeOwned + Scoped,
     S: Send + Sync,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        match Query::<T>::try_from_uri(&parts.uri) {
-            Ok(Query(value)) => Ok(Self(value)),
-            Err(rejection) => Err(query_problem(&rejection)),
-        }
+        let principal = scoped::principal(&parts.extensions)?;
+        let Query(value) =
+            Query::<T>::try_from_uri(&parts.uri).map_err(|rejection| query_problem(&rejection))?;
+        scoped::check(principal, &value)?;
+        Ok(Self(value))
     }
 }
 
 impl<T, S> FromRequestParts<S> for ApiPath<T>
 where
-    T: DeserializeOwned + Send,
+    T: DeserializeOwned + Scoped + Send,
     S: Send + Sync,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Path::<T>::from_request_parts(parts, state).await {
-            Ok(Path(value)) => Ok(Self(value)),
-            Err(rejection) => Err(path_problem(rejection)),
-        }
+        let Path(value) = Path::<T>::from_request_parts(parts, state).await.map_err(path_problem)?;
+        scoped::check(scoped::principal(&parts.extensions)?, &value)?;
+        Ok(Self(value))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The outermost layer, around every route and every 404: request id, authentication, timeout, panics, metrics, log.
+//! The outermost layer, around every route and every 404: request id, authentication, roles, timeout, panics, metrics,
+//! log.
 //!
 //! One service and one future for all of it, because it runs in front of answers that take microseconds. Owns the
 //! state that extractors need ([`HttpContext`]); must not know routes or services.
@@ -13,11 +14,14 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tower::{Layer, Service};
 
+use crate::core::keys::Principal;
+use crate::http::access::RouteTable;
 use crate::http::auth::{Auth, is_open};
 use crate::http::drain;
 use crate::http::problem::{Attached, Code, Problem};
@@ -94,14 +98,17 @@ fn is_request_id(id: &[u8]) -> bool {
     (1..=MAX_REQUEST_ID_CHARS).contains(&id.len()) && id.iter().all(allowed)
 }
 
-/// Adds the layer to a finished router: `router.layer(HttpLayer::new(context))`, as the last layer, so that it sees
+/// Adds the layer to a finished router: `router.layer(HttpLayer::new(context, routes))`, as the last layer, so that it sees
 /// the matched path and also stands in front of the fallback.
 #[derive(Debug, Clone)]
-pub struct HttpLayer(HttpContext);
+pub struct HttpLayer {
+    context: HttpContext,
+    routes: Arc<RouteTable>,
+}
 
 impl HttpLayer {
-    pub fn new(context: HttpContext) -> Self {
-        Self(context)
+    pub(crate) fn new(context: HttpContext, routes: RouteTable) -> Self {
+        Self { context, routes: Arc::new(routes) }
     }
 }
 
@@ -109,7 +116,7 @@ impl<S> Layer<S> for HttpLayer {
     type Service = HttpService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        HttpService { inner, context: self.0.clone() }
+        HttpService { inner, context: self.context.clone(), routes: Arc::clone(&self.routes) }
     }
 }
 
@@ -118,11 +125,12 @@ impl<S> Layer<S> for HttpLayer {
 pub struct HttpService<S> {
     inner: S,
     context: HttpContext,
+    routes: Arc<RouteTable>,
 }
 
 impl<S> Service<Request> for HttpService<S>
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response;
@@ -148,34 +156,66 @@ where
         };
         let (body, unread) = drain::watch(body, &parts.headers);
 
-        let refused = if is_open(parts.uri.path()) {
-            None
-        } else {
-            match self.context.auth().identify(&parts.headers) {
-                Ok(identity) => {
-                    parts.extensions.insert(identity);
-                    None
-                }
-                Err(problem) => Some(problem),
-            }
-        };
-        if let Some(problem) = refused {
-            drop(body);
-            return Box::pin(async move { Ok(exchange.finish(problem.into_response(), unread).await) });
-        }
-
         let limit = self.context.limits().request_timeout;
-        let answer = self.inner.call(Request::from_parts(parts, body));
-        let answer = tokio::time::timeout(limit, AssertUnwindSafe(answer).catch_unwind());
-        Box::pin(async move {
-            let response = match answer.await {
-                Ok(Ok(Ok(response))) => response,
-                Ok(Ok(Err(never))) => match never {},
-                Ok(Err(panic)) => panicked(&*panic).into_response(),
-                Err(_) => timed_out(limit).into_response(),
-            };
-            Ok(exchange.finish(response, unread).await)
-        })
+        let admitted = if is_open(parts.uri.path()) {
+            Some(Ok(()))
+        } else {
+            let identified = self.context.auth().identify(&parts.headers);
+            identified.map(|identified| admit(&self.routes, &mut parts, identified))
+        };
+        match admitted {
+            Some(Ok(())) => {
+                let answer = self.inner.call(Request::from_parts(parts, body));
+                Box::pin(async move { Ok(exchange.finish(answered(answer, limit).await, unread).await) })
+            }
+            Some(Err(problem)) => {
+                drop(body);
+                Box::pin(async move { Ok(exchange.finish(problem.into_response(), unread).await) })
+            }
+            None => {
+                // The service that was polled ready goes into the future, its copy stays.
+                let copy = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, copy);
+                let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
+                Box::pin(async move {
+                    let identified = context.auth().identify_anew(&parts.headers).await;
+                    let response = match admit(&routes, &mut parts, identified) {
+                        Ok(()) => answered(inner.call(Request::from_parts(parts, body)), limit).await,
+                        Err(problem) => {
+                            drop(body);
+                            problem.into_response()
+                        }
+                    };
+                    Ok(exchange.finish(response, unread).await)
+                })
+            }
+        }
+    }
+}
+
+/// Lets a request pass whose role may ask its route; who sends it stands in its extensions then.
+fn admit(
+    routes: &RouteTable,
+    parts: &mut Parts,
+    identified: Result<Principal, Problem>,
+) -> Result<(), Problem> {
+    let principal = identified?;
+    let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    routes.check(route, &parts.method, principal.role())?;
+    parts.extensions.insert(principal);
+    Ok(())
+}
+
+/// The answer of a handler, whatever becomes of it.
+async fn answered(
+    answer: impl Future<Output = Result<Response, Infallible>> + Send,
+    limit: Duration,
+) -> Response {
+    match tokio::time::timeout(limit, AssertUnwindSafe(answer).catch_unwind()).await {
+        Ok(Ok(Ok(response))) => response,
+        Ok(Ok(Err(never))) => match never {},
+        Ok(Err(panic)) => panicked(&*panic).into_response(),
+        Err(_) => timed_out(limit).into_response(),
     }
 }
 
@@ -238,8 +278,8 @@ impl Exchange {
     fn problem_of(&self, status: StatusCode) -> Problem {
         let code = Code::of_status(status);
         match code {
-            Code::NotFound => Problem::new(code, "there is nothing at this path"),
-            Code::MethodNotAllowed => Problem::new(code, format!("this path does not take {}", self.method)),
+            Code::NotFound => Problem::nothing_here(),
+            Code::MethodNotAllowed => Problem::method_not_allowed(&self.method),
             _ => Problem::new(code, code.title()),
         }
     }

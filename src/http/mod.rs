@@ -3,6 +3,7 @@
 //! Handlers read a request into the words of the service and write its answer; every decision is the service's. The
 //! list of all routes is [`router`]; what is refused becomes a [`problem`].
 
+mod access;
 pub mod auth;
 pub mod body;
 mod connection;
@@ -16,6 +17,7 @@ pub mod openapi;
 pub mod problem;
 mod refusal;
 pub mod router;
+pub mod scoped;
 pub mod server;
 pub mod v1;
 

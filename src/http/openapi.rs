@@ -1,5 +1,6 @@
 //! The OpenAPI document: made from the routes, finished here with what all of them have in common.
 
+use axum::http::Method;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -12,11 +13,16 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::core::id::MAX_ID_CHARS;
+use crate::core::keys::{self, Access};
 use crate::http::problem::{Code, PROBLEM_JSON, ProblemDocument};
 use crate::http::router;
 
 /// Name of the security scheme.
 const BEARER: &str = "bearer";
+
+/// What a key is.
+const KEY: &str = "The admin key of the settings, or a key from `POST /v1/keys`: `trk_<id>_<secret>_<check>`. Each operation \
+    says which roles may ask it (403 otherwise); users and projects that a key does not cover are answered with a 404.";
 
 /// In operation ids of routes that exist for users and projects, replaced by `user` or `project`.
 const SCOPE: &str = "scope";
@@ -28,11 +34,12 @@ const ABOUT: &str = "Keeps the tool lists of LLM agents small without hiding wha
     noticed; in the bodies of the agent's routes a null is an absent key. Users, projects and sessions need no \
     creation.";
 
-const TAGS: [(&str, &str); 5] = [
+const TAGS: [(&str, &str); 6] = [
     ("agent", "What an agent asks, turn by turn"),
     ("catalogs", "The stored tools of users and projects"),
     ("configs", "The settings of users and projects"),
     ("sessions", "What sessions found and keep"),
+    ("keys", "Who may ask what"),
     ("service", "Limits, health and metrics"),
 ];
 
@@ -74,6 +81,10 @@ where
 pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
     for operation in document.paths.paths.values_mut().flat_map(operations) {
         operation.parameters.iter_mut().flatten().for_each(complete_parameter);
+        let row = operation.operation_id.as_deref().and_then(keys::operation);
+        if let Some(row) = row {
+            add_access(operation, row);
+        }
         add_problems(operation);
     }
     document.security = Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new())]);
@@ -84,7 +95,7 @@ pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
     for status in problem_statuses() {
         components.responses.insert(problem_name(status), problem_response(status).into());
     }
-    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("A key of the service."));
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(KEY));
     components.security_schemes.insert(BEARER.to_owned(), SecurityScheme::Http(scheme.build()).into());
     document
 }
@@ -92,6 +103,18 @@ pub(crate) fn finished(mut document: OpenApi) -> OpenApi {
 /// The operations of a path that this API uses.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete].into_iter().flatten()
+}
+
+/// The operations of a path with their methods.
+pub(crate) fn operations_by_method(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+    let all = [
+        (Method::GET, &item.get),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::PATCH, &item.patch),
+        (Method::DELETE, &item.delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
 }
 
 /// Says once what identifiers look like, and that a header is a text or not there at all.
@@ -113,6 +136,22 @@ fn complete_parameter(parameter: &mut RefOr<Parameter>) {
     parameter.schema = Some(Schema::from(schema.pattern(Some("^[A-Za-z0-9._@:-]+$")).build()).into());
     if parameter.description.is_none() {
         parameter.description = Some(about.to_owned());
+    }
+}
+
+/// Tells which roles may ask, and how what a key does not allow is answered.
+fn add_access(operation: &mut Operation, row: &keys::Operation) {
+    let Access::Roles(roles) = row.access else { return };
+    let roles: Vec<String> = roles.iter().map(|role| format!("`{role}`")).collect();
+    let roles = format!("Roles: {}.", roles.join(", "));
+    operation.description = Some(match operation.description.take() {
+        Some(description) => format!("{description}\n\n{roles}"),
+        None => roles,
+    });
+    let responses = &mut operation.responses.responses;
+    responses.entry("403".to_owned()).or_insert_with(|| problem_ref(403));
+    if row.scoped {
+        responses.entry("404".to_owned()).or_insert_with(|| problem_ref(404));
     }
 }
 
@@ -212,7 +251,7 @@ mod tests {
             assert!(TAGS.iter().any(|(name, _)| *name == tag), "{place}: {tag}");
             count += 1;
         });
-        assert_eq!(count, 38);
+        assert_eq!(count, 44);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -68,11 +68,13 @@ codes! {
     NulCharacter "nul_character" BAD_REQUEST "A string holds U+0000"
         "The null character cannot be stored by every database. Remove it."
     Unauthorized "unauthorized" UNAUTHORIZED "A key is needed"
-        "Send 'Authorization: Bearer KEY'. This is checked before anything else, also for paths that do not exist."
+        "Send 'Authorization: Bearer KEY'. This is checked before anything else, also for paths that do not exist. The detail \
+         tells a misspelt key from an unknown one, and its holder that a key has expired or was revoked."
     Forbidden "forbidden" FORBIDDEN "The key does not allow this"
-        "The key is known, but its role, users or projects do not cover this request."
+        "The key is known, but its role may not ask this. What its users or projects do not cover is answered as not_found."
     NotFound "not_found" NOT_FOUND "Nothing stands at this path"
-        "Check the path against /docs. What a key may not see is answered in the same way."
+        "Check the path against /docs. A user or project that the key does not cover is answered in the same way, wherever \
+         the request names it."
     UnknownTool "unknown_tool" NOT_FOUND "No tool of this name"
         "The tool is not in the catalog, or not in what this request may use. The detail may suggest close names."
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED "The path does not take this method"
@@ -215,6 +217,16 @@ impl Problem {
             headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         Self(Box::new(Inner { code, detail: detail.into(), errors: Vec::new(), headers, cause: None }))
+    }
+
+    /// 404 for a path that leads nowhere, and in the same words for what the key of the request may not know of.
+    pub fn nothing_here() -> Self {
+        Self::new(Code::NotFound, "there is nothing at this path")
+    }
+
+    /// 405; the Allow header is the caller's to add.
+    pub fn method_not_allowed(method: &Method) -> Self {
+        Self::new(Code::MethodNotAllowed, format!("this path does not take {method}"))
     }
 
     /// 422 `invalid_request` with the faults of the body; the detail repeats the first one.

@@ -12,6 +12,7 @@ fn code_of(kind: Kind) -> Code {
         Kind::Unsupported => Code::Unsupported,
         Kind::PreconditionFailed => Code::PreconditionFailed,
         Kind::Conflict => Code::Conflict,
+        Kind::NotFound => Code::NotFound,
         Kind::UnknownTool => Code::UnknownTool,
         Kind::AmbiguousName => Code::AmbiguousName,
         Kind::UnknownToolsRef => Code::UnknownToolsRef,

@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
+use crate::http::access::RouteTable;
 use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
 use crate::http::v1::{
-    assemble, bridge, calls, catalogs, configs, describe, effective, limits, search, sessions, setup,
+    assemble, bridge, calls, catalogs, configs, describe, effective, keys, limits, search, sessions, setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;
@@ -64,6 +65,9 @@ fn routes() -> Routes {
         routes!(sessions::release),
         routes!(sessions::pin),
         routes!(sessions::unpin),
+        routes!(keys::create, keys::list),
+        routes!(keys::read, keys::change, keys::revoke),
+        routes!(keys::rotate),
         routes!(limits::read),
         routes!(health::healthz),
         routes!(health::readyz),
@@ -97,9 +101,9 @@ pub(crate) fn api() -> (Router<AppState>, utoipa::openapi::OpenApi) {
 /// The whole HTTP interface. From the cancellation of `stop` on it is not ready any more.
 pub fn app(service: Toolrack, context: HttpContext, stop: CancellationToken) -> Router {
     let (api, document) = api();
+    let layer = HttpLayer::new(context.clone(), RouteTable::of(&document));
     let document = Bytes::from(openapi::json(&openapi::finished(document)));
     let serve_document = move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
-    let layer = HttpLayer::new(context.clone());
     api.route(OPENAPI_PATH, get(serve_document))
         .merge(docs::router(OPENAPI_PATH))
         .layer(layer)

@@ -1,10 +1,12 @@
 //! The foundation as clients meet it: a real listener, and clients that write bytes to a socket.
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,15 +15,49 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::core::id::Id;
 use crate::core::json::JsonLimits;
+use crate::core::keys::{Access, KeyDigest, Role};
 use crate::core::warning::FieldError;
-use crate::http::auth::{Auth, KeyDigest};
+use crate::http::access::RouteTable;
+use crate::http::auth::Auth;
 use crate::http::body::{ApiJson, ApiPath, ApiQuery, RawBody};
 use crate::http::layers::{HttpContext, HttpLayer, HttpLimits};
 use crate::http::problem::{Code, Problem};
+use crate::http::scoped::names_nobody;
 use crate::http::{docs, problem};
+use crate::rerank::{AddressPolicy, NoReranker};
+use crate::service::{CacheLimits, Limits, Parts, Toolrack};
+use crate::store::{MasterKey, SqliteStore};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const BODY_BYTES: usize = 64 * 1024;
+
+/// A service over a database of its own.
+pub(super) async fn service(folder: &Path) -> Toolrack {
+    let store = SqliteStore::open(&folder.join("t.db"), |_| {}).await.unwrap();
+    Toolrack::new(Parts {
+        store: Arc::new(store),
+        reranker: Arc::new(NoReranker),
+        addresses: AddressPolicy::default(),
+        master_key: MasterKey::from_setting(&"ab".repeat(32)).unwrap(),
+        limits: Limits {
+            tools_per_catalog: 100,
+            tool_bytes: 4_096,
+            depth: 64,
+            query_chars: 2_000,
+            queries: 10,
+            names: 20,
+            calls: 20,
+            session_ttl: Duration::from_secs(3_600),
+            request_timeout: Duration::from_secs(60),
+        },
+        caches: CacheLimits {
+            catalogs_bytes: 1 << 24,
+            views_bytes: 1 << 24,
+            vectors_bytes: 1 << 24,
+            sessions: 100,
+        },
+    })
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +78,13 @@ struct TestTool {
 struct TestQuery {
     limit: Option<u32>,
 }
+
+#[derive(Deserialize)]
+struct TestPath {
+    user: Id,
+}
+
+names_nobody!(TestBody, TestQuery, TestPath, serde_json::Map<String, Value>);
 
 async fn echo(ApiJson(body): ApiJson<TestBody>) -> String {
     let names: Vec<String> = body.tools.into_iter().map(|tool| tool.name).collect();
@@ -93,7 +136,18 @@ impl Answer {
 async fn serve() -> SocketAddr {
     let limits =
         HttpLimits { body_bytes: BODY_BYTES, json_depth: 16, request_timeout: Duration::from_secs(1) };
-    let context = HttpContext::new(limits, Auth::Key(KeyDigest::of(KEY)));
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(folder.path()).await;
+    let auth = Auth::Keys { admin: Some(KeyDigest::of(KEY.as_bytes())), service };
+    let context = HttpContext::new(limits, auth);
+    let mut table = RouteTable::default();
+    let role = Access::Roles(&[Role::Admin]);
+    for path in ["/v1/limit", "/v1/users/{user}", "/v1/fails", "/v1/panics", "/v1/sleeps"] {
+        table.add(Method::GET, path, role);
+    }
+    for path in ["/v1/echo", "/v1/raw", "/v1/unread"] {
+        table.add(Method::POST, path, role);
+    }
     let app = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/v1/echo", post(echo))
@@ -103,16 +157,23 @@ async fn serve() -> SocketAddr {
             "/v1/limit",
             get(|ApiQuery(query): ApiQuery<TestQuery>| async move { format!("{:?}", query.limit) }),
         )
-        .route("/v1/users/{user}", get(|ApiPath(user): ApiPath<Id>| async move { user.to_string() }))
+        .route(
+            "/v1/users/{user}",
+            get(|ApiPath(path): ApiPath<TestPath>| async move { path.user.to_string() }),
+        )
+        .route("/v1/unlisted", get(|| async { "ok" }))
         .route("/v1/fails", get(fails))
         .route("/v1/panics", get(panics))
         .route("/v1/sleeps", get(std::future::pending::<()>))
         .merge(docs::router("/openapi.json"))
-        .layer(HttpLayer::new(context.clone()))
+        .layer(HttpLayer::new(context.clone(), table))
         .with_state(context);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    tokio::spawn(async move {
+        let _kept = folder;
+        axum::serve(listener, app).await
+    });
     address
 }
 
@@ -322,6 +383,9 @@ async fn unknown_paths_and_methods_are_problems() {
     let method = ask("PUT", "/v1/echo").await;
     assert_eq!((method.status, &*method.code()), (405, "method_not_allowed"));
     assert_eq!(method.header("allow"), Some("POST"));
+    let listed = ask("DELETE", "/v1/limit").await;
+    assert_eq!((&*listed.code(), listed.header("allow")), ("method_not_allowed", Some("GET,HEAD")));
+    assert_eq!(ask("GET", "/v1/unlisted").await.code(), "forbidden", "what no table lists is refused");
 }
 
 #[tokio::test]

@@ -99,7 +99,8 @@ impl Toolrack {
         };
         let window = window(request.fields.context_window, merged.policy.context_window, &mut warnings);
         let target = request.fields.target(GrantFields::usual_target(&merged.policy))?;
-        let selections = vec![request.fields.selection.clone()];
+        let mut selections = vec![request.fields.selection.clone()];
+        selections.extend(caller.limits.as_deref().cloned());
         let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
         let context = Context { merged, entry, target, window, heads, session: None, warnings: Vec::new() };
         let plan = self.plan(&context).await?;
@@ -135,7 +136,10 @@ impl Toolrack {
         let origin = Origin {
             catalog: context.entry.catalogs.version().into_owned(),
             config: context.merged.digest.to_string(),
-            grant: grant_digest(&request.fields.selection, context.window),
+            grant: match &request.caller.limits {
+                None => grant_digest(&request.fields.selection, context.window),
+                Some(limits) => grant_digest(&(&request.fields.selection, limits), context.window),
+            },
         };
         let held = self.hold_session(key).await?;
         let previous = held.session.settings.assembled.as_deref();

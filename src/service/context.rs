@@ -30,6 +30,8 @@ pub struct Caller {
     pub user: Id,
     pub project: Option<Id>,
     pub session: Option<Id>,
+    /// What the key of the request limits every grant to.
+    pub limits: Option<Arc<Selection>>,
 }
 
 impl Caller {
@@ -399,6 +401,7 @@ impl Toolrack {
             selections.insert(0, assembled.selection.clone());
             selections.dedup_by(|second, _| *second == Selection::default());
         }
+        selections.extend(caller.limits.as_deref().cloned());
         let usual = || GrantFields::usual_target(&merged.policy);
         let target = fields.target(assembled.map_or_else(usual, |assembled| assembled.target()))?;
         let mut warnings = Vec::new();

@@ -13,6 +13,8 @@ pub enum Kind {
     Unsupported,
     PreconditionFailed,
     Conflict,
+    /// What the path names does not exist.
+    NotFound,
     UnknownTool,
     AmbiguousName,
     UnknownToolsRef,

@@ -20,7 +20,7 @@ use crate::store::{ScopeRow, SealedSecret};
 pub(super) const API_KEY: &str = "matcher.api_key";
 
 /// A head is looked at again after this time, so that a write of another process shows within a second.
-const FRESH_MS: u64 = 500;
+pub(super) const FRESH_MS: u64 = 500;
 
 /// A scope as it was read, parsed.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod describe;
 mod error;
 mod heads;
 mod inline_refs;
+mod keys;
 mod ledger;
 mod lint;
 mod listing_bases;
@@ -48,6 +49,10 @@ pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
 pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
+pub use keys::{
+    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyRefusal, KeyStatus,
+    MAX_KEY_SECONDS, MAX_OVERLAP_SECONDS, NewKey,
+};
 pub use ledger::LedgerDocument;
 pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
 pub use matcher_test::{
@@ -115,6 +120,7 @@ struct Inner {
     /// One writer per scope: conflicts come from other processes only.
     scope_writes: stripes::Stripes,
     inline_refs: inline_refs::InlineRefs,
+    keys: keys::KeyRing,
     /// What stands for a project that is not named.
     nothing: Nothing,
 }
@@ -138,6 +144,7 @@ impl Toolrack {
             sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
             scope_writes: stripes::Stripes::default(),
             inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
+            keys: keys::KeyRing::default(),
             nothing: Nothing {
                 head: Arc::new(heads::Head::new(ScopeRow::default())),
                 catalog: Arc::default(),

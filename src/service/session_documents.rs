@@ -9,10 +9,11 @@ use super::sessions::{Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::grant::Selection;
 use crate::core::id::{Id, SessionKey};
+use crate::core::keys::Principal;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
-use crate::store::{ProjectFilter, SessionQuery};
+use crate::store::{ProjectFilter, SessionQuery, SessionSummary};
 
 /// A tool of a session's warm set, as shown.
 #[derive(Debug, Serialize, ToSchema)]
@@ -81,6 +82,8 @@ pub struct SessionListQuery {
     pub project: Option<Id>,
     pub cursor: Option<String>,
     pub limit: u32,
+    /// Sessions of projects that it does not cover are not shown.
+    pub principal: Principal,
 }
 
 /// Most names in one change of a warm set: as many as a warm set can hold.
@@ -147,9 +150,14 @@ impl Toolrack {
     pub async fn list_sessions(&self, query: SessionListQuery) -> Result<SessionList, Error> {
         let after = query.cursor.as_deref().map(read_cursor).transpose()?;
         let project = query.project.map_or(ProjectFilter::Any, |project| ProjectFilter::Only(Some(project)));
+        let covers_all = project != ProjectFilter::Any || query.principal.covers_all_projects();
         // One more than asked for tells whether there is a next page.
         let rows = SessionQuery { user: query.user, project, after, limit: query.limit + 1 };
-        let mut sessions = self.0.store.list_sessions(rows).await?;
+        let mut sessions = if covers_all {
+            self.0.store.list_sessions(rows).await?
+        } else {
+            self.covered_sessions(rows, &query.principal).await?
+        };
         let more = sessions.len() > query.limit as usize;
         sessions.truncate(query.limit as usize);
         let next_cursor =
@@ -162,6 +170,34 @@ impl Toolrack {
             warm: row.warm,
         });
         Ok(SessionList { sessions: shown.collect(), next_cursor })
+    }
+}
+
+impl Toolrack {
+    /// Sessions of all projects that a principal covers, and of none, in the order of the list of all.
+    async fn covered_sessions(
+        &self,
+        query: SessionQuery,
+        principal: &Principal,
+    ) -> Result<Vec<SessionSummary>, Error> {
+        let mut projects = self.0.store.session_projects(&query.user).await?;
+        projects.retain(|project| principal.covers(None, project.as_ref()));
+        projects.sort();
+        let mut sessions = Vec::new();
+        for project in projects {
+            let left = query.limit.saturating_sub(u32::try_from(sessions.len()).unwrap_or(u32::MAX));
+            let after = match &query.after {
+                Some((last, _)) if project < *last => continue,
+                after => after.clone().filter(|(last, _)| *last == project),
+            };
+            if left == 0 {
+                break;
+            }
+            let (user, project) = (query.user.clone(), ProjectFilter::Only(project));
+            let rows = SessionQuery { user, project, after, limit: left };
+            sessions.extend(self.0.store.list_sessions(rows).await?);
+        }
+        Ok(sessions)
     }
 }
 

@@ -262,7 +262,7 @@ impl Toolrack {
             self.0.store.touch_inline(touches.clone()).await?;
         }
         self.0.inline_refs.stored(&touches, now_ms());
-        Ok(())
+        self.flush_keys().await
     }
 
     /// Deletes what was idle for longer than the session lifetime.
@@ -306,6 +306,7 @@ impl Toolrack {
                 break;
             }
         }
+        self.expire_keys().await?;
         let unused_since = now_ms() - VECTOR_TTL_MS;
         while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
         {

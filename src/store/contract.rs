@@ -1,5 +1,6 @@
 //! What every [`Store`] does, as one suite. It uses the trait only, apart from [`Fixture`].
 
+mod keys;
 mod listing_bases;
 mod warm_model;
 

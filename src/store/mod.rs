@@ -1,5 +1,5 @@
 //! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
-//! that sessions keep.
+//! that sessions keep, keys.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -14,6 +14,7 @@
 //! - a write happens as a whole or not at all, and one that fails does not touch others;
 //! - a read shows one moment: a catalog never comes with the version of another.
 
+mod keys;
 mod lock;
 mod private_file;
 mod secrets;
@@ -34,7 +35,9 @@ use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
+pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
+pub use private_file::{SecretFileError, read_secret_file};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
 pub use sqlite::{OpenError, SqliteStore, database_file};
 
@@ -344,7 +347,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 
@@ -381,6 +384,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// One page of a user's sessions, in the order that [`ProjectFilter`] names.
     async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError>;
+
+    /// The projects that a user has sessions in, `None` for sessions outside of all, in no order.
+    async fn session_projects(&self, user: &Id) -> Result<Vec<Option<Id>>, StoreError>;
 
     /// Deletes up to `limit` sessions that were last seen before `before_ms`, the oldest first, and names them
     /// (so that copies in memory can go too).

@@ -5,7 +5,7 @@
 //! does not know which secrets exist.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretBox, SecretString};
 
 use crate::core::id::Scope;
 
-use super::private_file::{open_private, open_to_others};
+use super::private_file::{SecretFileError, open_private, read_secret};
 use super::{Store, StoreError};
 
 const KEY_BYTES: usize = 32;
@@ -25,9 +25,6 @@ const FORMAT: u8 = 1;
 
 /// Longest secret, in bytes: far above any API key, and small enough to keep a row small.
 pub const MAX_SECRET_BYTES: usize = 16 * 1024;
-
-/// Longest key file that is read, in bytes: 64 hex digits and some white space.
-const MAX_KEY_FILE_BYTES: u64 = 1024;
 
 const CANARY_KEY: &str = "master_key_canary";
 const CANARY_TEXT: &str = "toolrack";
@@ -84,7 +81,7 @@ impl MasterKey {
     pub fn load_or_create(path: &Path) -> Result<Self, MasterKeyError> {
         let failed = |error| MasterKeyError::Io(path.to_owned(), error);
         match File::open(path) {
-            Ok(file) => Self::load(file, path),
+            Ok(file) => Self::load(&file, path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let key = SecretBox::init_with(rand::random);
                 let text = SecretString::from(hex::encode(key.expose_secret()));
@@ -102,14 +99,11 @@ impl MasterKey {
         }
     }
 
-    fn load(file: File, path: &Path) -> Result<Self, MasterKeyError> {
-        let failed = |error| MasterKeyError::Io(path.to_owned(), error);
-        if open_to_others(&file).map_err(failed)? {
-            return Err(MasterKeyError::Exposed(path.to_owned()));
-        }
-        let mut text = String::new();
-        file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
-        let text = SecretString::from(text);
+    fn load(file: &File, path: &Path) -> Result<Self, MasterKeyError> {
+        let text = read_secret(file, path).map_err(|error| match error {
+            SecretFileError::Exposed(path) => MasterKeyError::Exposed(path),
+            SecretFileError::Io(path, error) => MasterKeyError::Io(path, error),
+        })?;
         Self::from_setting(text.expose_secret()).map_err(|_| MasterKeyError::MalformedFile(path.to_owned()))
     }
 

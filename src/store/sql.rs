@@ -17,7 +17,7 @@ pub(super) struct RowsSql {
 impl RowsSql {
     /// `head`, then `row` once per row, then `tail`. Every `@` in `row` becomes the next placeholder after the
     /// `fixed` ones, which all rows share.
-    fn new(head: &str, row: &str, fixed: usize, tail: &str) -> Self {
+    pub(super) fn new(head: &str, row: &str, fixed: usize, tail: &str) -> Self {
         let text = |rows: usize| {
             let mut text = String::from(head);
             let mut placeholder = fixed;
@@ -178,6 +178,8 @@ pub(super) const SESSIONS_OF_PROJECT: &str = "SELECT project_id, session_id, cre
      AND w.session_id = s.session_id) AS warm \
      FROM sessions s WHERE user_id = $1 AND project_id = $2 AND session_id > $3 \
      ORDER BY session_id LIMIT $4";
+
+pub(super) const SESSION_PROJECTS: &str = "SELECT DISTINCT project_id FROM sessions WHERE user_id = $1";
 
 pub(super) const WARM_CLEAR: &str =
     "DELETE FROM warm WHERE user_id = $1 AND project_id = $2 AND session_id = $3";

@@ -49,10 +49,11 @@ const TOUCHES_PER_OPERATION: usize = 512;
 const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
+    (4, "keys", include_str!("../../migrations/0004_keys.sql")),
 ];
 
 /// Why a database could not be opened.
@@ -111,8 +112,8 @@ pub fn database_file(url: &str) -> Result<PathBuf, OpenError> {
 /// Durable state in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    readers: SqlitePool,
-    writer: Writer,
+    pub(super) readers: SqlitePool,
+    pub(super) writer: Writer,
 }
 
 impl SqliteStore {
@@ -344,6 +345,12 @@ impl Store for SqliteStore {
             .collect()
     }
 
+    async fn session_projects(&self, user: &Id) -> Result<Vec<Option<Id>>, StoreError> {
+        let query = sqlx::query_as(sql::SESSION_PROJECTS).bind(user.as_str());
+        let rows: Vec<(String,)> = query.fetch_all(&self.readers).await?;
+        rows.iter().map(|(project,)| stored_project(project)).collect()
+    }
+
     async fn expire_sessions(&self, before_ms: i64, limit: u32) -> Result<Vec<SessionKey>, StoreError> {
         self.writer.submit(writes::ExpireSessions { before_ms, limit }).await
     }
@@ -500,7 +507,7 @@ mod tests {
         let newer = [&MIGRATIONS[..], &[(7, "later", later)]].concat();
         migrate(&mut connection, &newer).await.unwrap();
         let error = open(&file).await.unwrap_err();
-        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 3 }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 4 }), "{error}");
 
         let mut reworked = newer;
         reworked[0].2 = "CREATE TABLE other (id BIGINT)";

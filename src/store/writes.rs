@@ -21,7 +21,7 @@ use super::{
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// Runs a many-row statement over all rows, in as few executions as its sizes allow.
-async fn execute_rows<T: Sync>(
+pub(super) async fn execute_rows<T: Sync>(
     connection: &mut SqliteConnection,
     rows_sql: &'static RowsSql,
     fixed: &[&str],

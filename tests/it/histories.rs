@@ -298,6 +298,7 @@ impl History {
             user: Id::parse(&self.user).unwrap(),
             project: None,
             session: Some(Id::parse(session).unwrap()),
+            limits: None,
         };
         let mut done = Vec::new();
         for inside in [one, other] {

@@ -76,7 +76,7 @@ fn user(id: &str) -> Scope {
 
 fn caller(user: &str, body: &Value) -> Caller {
     let session = body["session"].as_str().map(|session| Id::parse(session).unwrap());
-    Caller { user: Id::parse(user).unwrap(), project: None, session }
+    Caller { user: Id::parse(user).unwrap(), project: None, session, limits: None }
 }
 
 fn fields(body: &Value) -> GrantFields {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -15,6 +16,7 @@ use super::fields::{excluded, grant_body};
 use crate::core::assemble::{Counts, Tokens};
 use crate::core::cache::CacheReport;
 use crate::core::json::JsonLimits;
+use crate::core::keys::Principal;
 use crate::core::listing_base::ListingChanges;
 use crate::core::plan::ArgMaps;
 use crate::core::warning::{FieldError, Warning};
@@ -120,6 +122,7 @@ pub struct AssembleAnswer {
 pub(crate) async fn assemble(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
+    Extension(principal): Extension<Principal>,
     body: RawBody,
 ) -> Result<Response, Problem> {
     // Tools are checked one by one; a conversation may hold anything, and is not worth a turn.
@@ -127,7 +130,7 @@ pub(crate) async fn assemble(
         JsonLimits { opaque: &["tools", "messages"], ..JsonLimits::strict(context.limits().json_depth) };
     let mut body: AssembleBody = body.parse(limits)?;
     check_query(&body, service.limits().query_chars)?;
-    let (caller, fields) = body.take_grant();
+    let (caller, fields) = body.take_grant(&principal);
     let request = AssembleRequest {
         caller,
         fields,

@@ -1,10 +1,11 @@
 //! `/v1/bridge`: the model's raw tool calls, answered or sent on.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde_json::Value;
 
 use super::fields::{exactly_one, grant_body};
+use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
 use crate::http::problem::Problem;
 use crate::http::refusal::placed;
@@ -33,9 +34,10 @@ grant_body! {
     responses((status = 200, description = "One action per call", body = BridgeAnswer), (status = 412)))]
 pub(crate) async fn bridge(
     State(service): State<Toolrack>,
+    Extension(principal): Extension<Principal>,
     ApiJson(mut body): ApiJson<BridgeBody>,
 ) -> Result<Json<BridgeAnswer>, Problem> {
-    let (caller, fields) = body.take_grant();
+    let (caller, fields) = body.take_grant(&principal);
     let (calls, sent) = exactly_one("call", body.call, "calls", body.calls)?;
     let request = BridgeRequest { caller, fields, calls };
     service.bridge(request).await.map(Json).map_err(|error| placed(&error, "calls", sent))

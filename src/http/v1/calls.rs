@@ -1,10 +1,11 @@
 //! `/v1/call`: checking calls of deferred tools.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde_json::{Map, Value};
 
 use super::fields::{exactly_one, excluded, grant_body};
+use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
 use crate::http::problem::Problem;
 use crate::http::refusal::placed;
@@ -33,9 +34,10 @@ grant_body! {
     responses((status = 200, description = "One result per call", body = CallAnswer), (status = 412)))]
 pub(crate) async fn call(
     State(service): State<Toolrack>,
+    Extension(principal): Extension<Principal>,
     ApiJson(mut body): ApiJson<CallBody>,
 ) -> Result<Json<CallAnswer>, Problem> {
-    let (caller, fields) = body.take_grant();
+    let (caller, fields) = body.take_grant(&principal);
     if body.calls.is_some() && body.arguments.is_some() {
         return Err(excluded("arguments", "calls"));
     }

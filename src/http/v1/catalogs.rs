@@ -14,6 +14,7 @@ use crate::http::body::{ApiPath, ApiQuery, RawBody};
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
+use crate::http::scoped::names_nobody;
 use crate::service::{CatalogWritten, GrantFields, LintAnswer, Toolrack};
 
 /// A tool as the service keeps and shows it.
@@ -90,6 +91,9 @@ pub struct CatalogPatch {
 pub(crate) struct ToolPath {
     name: String,
 }
+
+// The scope in the path is read by itself.
+names_nobody!(CatalogUpload, CatalogPatch, ToolPath, LintBody);
 
 /// Read the stored catalog
 ///

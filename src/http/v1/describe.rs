@@ -1,9 +1,10 @@
 //! `/v1/describe`: full schemas of named tools.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 
 use super::fields::{exactly_one, grant_body};
+use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
 use crate::http::problem::Problem;
 use crate::http::refusal::placed;
@@ -29,9 +30,10 @@ grant_body! {
     responses((status = 200, description = "The tools", body = DescribeAnswer), (status = 412)))]
 pub(crate) async fn describe(
     State(service): State<Toolrack>,
+    Extension(principal): Extension<Principal>,
     ApiJson(mut body): ApiJson<DescribeBody>,
 ) -> Result<Json<DescribeAnswer>, Problem> {
-    let (caller, fields) = body.take_grant();
+    let (caller, fields) = body.take_grant(&principal);
     let (names, sent) = exactly_one("name", body.name, "names", body.names)?;
     let request = DescribeRequest { caller, fields, names };
     service.describe(request).await.map(Json).map_err(|error| placed(&error, "names", sent))

@@ -8,6 +8,7 @@ use super::fields::missing;
 use crate::core::id::Id;
 use crate::http::body::ApiQuery;
 use crate::http::problem::Problem;
+use crate::http::scoped::Scoped;
 use crate::service::{EffectiveConfig, Toolrack};
 
 /// Whose layers to merge; at least one of both.
@@ -21,6 +22,12 @@ pub struct EffectiveQuery {
     /// The project whose layer counts.
     #[param(value_type = Option<String>)]
     project: Option<Id>,
+}
+
+impl Scoped for EffectiveQuery {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (self.user.as_ref(), self.project.as_ref())
+    }
 }
 
 /// Read the config in force

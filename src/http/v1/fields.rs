@@ -9,6 +9,7 @@ use crate::core::id::{Id, Scope};
 use crate::core::warning::FieldError;
 use crate::http::problem::{Code, Problem};
 use crate::http::refusal::Sent;
+use crate::http::scoped::{self, Scoped, names_nobody};
 
 /// Defines the body of a route that works on a grant: who asks, the grant fields, and then the route's own fields.
 ///
@@ -74,13 +75,23 @@ macro_rules! grant_body {
             $($(#[$field_meta])* $field: $type,)*
         }
 
+        impl $crate::http::scoped::Scoped for $name {
+            fn scope(&self) -> (Option<&$crate::core::id::Id>, Option<&$crate::core::id::Id>) {
+                (Some(&self.user), self.project.as_ref())
+            }
+        }
+
         impl $name {
-            /// Takes out who asks and what for; the route's own fields stay.
-            fn take_grant(&mut self) -> ($crate::service::Caller, $crate::service::GrantFields) {
+            /// Takes out who asks and what for, within what the key allows; the route's own fields stay.
+            fn take_grant(
+                &mut self,
+                principal: &$crate::core::keys::Principal,
+            ) -> ($crate::service::Caller, $crate::service::GrantFields) {
                 let caller = $crate::service::Caller {
                     user: self.user.clone(),
                     project: self.project.take(),
                     session: self.session.take(),
+                    limits: principal.limits(),
                 };
                 let selection = $crate::core::grant::Selection {
                     toolsets: self.toolsets.take(),
@@ -144,6 +155,15 @@ pub(super) fn excluded(key: &str, beside: &str) -> Problem {
 #[derive(Debug)]
 pub(crate) struct ScopePath(pub(crate) Scope);
 
+impl Scoped for ScopePath {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        match &self.0 {
+            Scope::User(user) => (Some(user), None),
+            Scope::Project(project) => (None, Some(project)),
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for ScopePath {
     type Rejection = Problem;
 
@@ -157,7 +177,10 @@ impl<S: Send + Sync> FromRequestParts<S> for ScopePath {
                 "project" => Scope::Project,
                 _ => continue,
             };
-            return Id::parse(value).map(|id| Self(scope(id))).map_err(|error| invalid(error.to_string()));
+            let id = Id::parse(value).map_err(|error| invalid(error.to_string()))?;
+            let path = Self(scope(id));
+            scoped::check(scoped::principal(&parts.extensions)?, &path)?;
+            return Ok(path);
         }
         Err(Problem::internal("a scoped route without a scope in its path"))
     }
@@ -183,12 +206,15 @@ impl WriteQuery {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoQuery {}
 
+names_nobody!(WriteQuery, NoQuery);
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
     use crate::core::json::JsonLimits;
+    use crate::core::keys::Principal;
     use crate::http::body::parse_json;
 
     grant_body! {
@@ -210,7 +236,7 @@ mod tests {
             "context_window": 1e5, "own": true
         }))
         .unwrap();
-        let (caller, fields) = body.take_grant();
+        let (caller, fields) = body.take_grant(&Principal::Admin);
         assert!(caller.session_key().is_some() && caller.project.is_some() && body.own == Some(true));
         let selection = serde_json::to_value(&fields.selection).unwrap();
         assert_eq!(selection, json!({"toolsets": [], "allow": ["a*"], "deny": ["@b"], "unavailable": ["c"]}));
@@ -221,7 +247,7 @@ mod tests {
     #[test]
     fn null_is_absent_and_anything_else_is_named() {
         let mut body = read(&json!({"user": "u", "toolsets": null, "allow": null, "session": null})).unwrap();
-        let (caller, fields) = body.take_grant();
+        let (caller, fields) = body.take_grant(&Principal::Admin);
         assert!(
             caller.session.is_none()
                 && fields.selection.toolsets.is_none()

@@ -11,6 +11,7 @@ pub mod catalogs;
 pub mod configs;
 pub mod describe;
 pub mod effective;
+pub mod keys;
 pub mod limits;
 pub mod search;
 pub mod sessions;

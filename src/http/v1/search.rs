@@ -1,9 +1,10 @@
 //! `/v1/search`: finding tools for a task.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 
 use super::fields::{OneOrMany, exactly_one, excluded, grant_body};
+use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
 use crate::http::problem::Problem;
 use crate::http::refusal::{Sent, placed};
@@ -53,9 +54,10 @@ grant_body! {
     responses((status = 200, description = "Matches per query", body = SearchAnswer), (status = 412)))]
 pub(crate) async fn search(
     State(service): State<Toolrack>,
+    Extension(principal): Extension<Principal>,
     ApiJson(mut body): ApiJson<SearchBody>,
 ) -> Result<Json<SearchAnswer>, Problem> {
-    let (caller, fields) = body.take_grant();
+    let (caller, fields) = body.take_grant(&principal);
     let (queries, sent) = match (body.query, body.queries) {
         (Some(OneOrMany::Many(queries)), None) => (queries, Sent::List("query")),
         (Some(OneOrMany::Many(_)), Some(_)) => return Err(excluded("queries", "query")),

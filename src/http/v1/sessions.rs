@@ -1,17 +1,17 @@
 //! `/sessions` of a user: what they found and keep.
 
-use axum::Json;
-use axum::body::HttpBody;
-use axum::extract::{FromRef, FromRequest, Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::core::id::{Id, SessionKey};
+use crate::core::keys::Principal;
 use crate::core::warning::FieldError;
-use crate::http::body::{ApiJson, ApiPath, ApiQuery};
-use crate::http::layers::HttpContext;
+use crate::http::body::{ApiJson, ApiPath, ApiQuery, OptionalJson};
 use crate::http::problem::Problem;
+use crate::http::scoped::{Scoped, names_nobody};
 use crate::service::{
     Caller, MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, Toolrack, WarmAction,
 };
@@ -57,28 +57,48 @@ pub struct SessionNames {
 }
 
 /// An empty object.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResetBody {}
 
-/// An empty JSON object, or no body at all.
-#[derive(Debug)]
-pub(crate) struct Nothing;
+/// Whose sessions.
+#[derive(Debug, Deserialize)]
+pub(crate) struct UserPath {
+    user: Id,
+}
 
-impl<S> FromRequest<S> for Nothing
-where
-    S: Send + Sync,
-    HttpContext: FromRef<S>,
-{
-    type Rejection = Problem;
+/// Which of a user's sessions, but for its project.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SessionPath {
+    user: Id,
+    session: Id,
+}
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if !request.body().is_end_stream() {
-            let ApiJson(ResetBody {}) = ApiJson::from_request(request, state).await?;
-        }
-        Ok(Self)
+impl Scoped for UserPath {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (Some(&self.user), None)
     }
 }
+
+impl Scoped for SessionPath {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (Some(&self.user), None)
+    }
+}
+
+impl Scoped for SessionQuery {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (None, self.project.as_ref())
+    }
+}
+
+impl Scoped for SessionPageQuery {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (None, self.project.as_ref())
+    }
+}
+
+names_nobody!(SessionNames, ResetBody);
 
 /// List sessions
 ///
@@ -88,7 +108,8 @@ where
     responses((status = 200, description = "A page of sessions", body = SessionList)))]
 pub(crate) async fn list(
     State(service): State<Toolrack>,
-    ApiPath(user): ApiPath<Id>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<UserPath>,
     ApiQuery(query): ApiQuery<SessionPageQuery>,
 ) -> Result<Json<SessionList>, Problem> {
     let limit = query.limit.unwrap_or(DEFAULT_PAGE);
@@ -96,7 +117,8 @@ pub(crate) async fn list(
         let detail = format!("a page has 1 to {MAX_PAGE} sessions");
         return Err(Problem::invalid(vec![FieldError::new("/limit", "invalid_value", detail)]));
     }
-    let query = SessionListQuery { user, project: query.project, cursor: query.cursor, limit };
+    let query =
+        SessionListQuery { user: path.user, project: query.project, cursor: query.cursor, limit, principal };
     Ok(Json(service.list_sessions(query).await?))
 }
 
@@ -108,10 +130,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "The session", body = SessionDocument), (status = 412)))]
 pub(crate) async fn read(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    Ok(Json(service.session_document(&caller(path, query)).await?))
+    Ok(Json(service.session_document(&caller(path, query, &principal)).await?))
 }
 
 /// Delete a session
@@ -123,10 +146,10 @@ pub(crate) async fn read(
     responses((status = 204, description = "There is no such session")))]
 pub(crate) async fn delete(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
 ) -> Result<StatusCode, Problem> {
-    let (user, session) = path;
+    let SessionPath { user, session } = path;
     service.delete_session(&SessionKey { user, project: query.project, session }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -141,11 +164,12 @@ pub(crate) async fn delete(
     responses((status = 200, description = "The session as it is now", body = SessionDocument)))]
 pub(crate) async fn reset(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
-    _body: Nothing,
+    _body: OptionalJson<ResetBody>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    Ok(Json(service.reset_session(&caller(path, query)).await?))
+    Ok(Json(service.reset_session(&caller(path, query, &principal)).await?))
 }
 
 /// Release tools
@@ -158,11 +182,12 @@ pub(crate) async fn reset(
     responses((status = 200, description = "The session as it is now", body = SessionDocument), (status = 412)))]
 pub(crate) async fn release(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
     ApiJson(body): ApiJson<SessionNames>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    change(&service, &caller(path, query), WarmAction::Release, &body).await
+    change(&service, &caller(path, query, &principal), WarmAction::Release, &body).await
 }
 
 /// Pin tools
@@ -175,11 +200,12 @@ pub(crate) async fn release(
     responses((status = 200, description = "The session as it is now", body = SessionDocument), (status = 412)))]
 pub(crate) async fn pin(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
     ApiJson(body): ApiJson<SessionNames>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    change(&service, &caller(path, query), WarmAction::Pin, &body).await
+    change(&service, &caller(path, query, &principal), WarmAction::Pin, &body).await
 }
 
 /// Unpin tools
@@ -192,11 +218,12 @@ pub(crate) async fn pin(
     responses((status = 200, description = "The session as it is now", body = SessionDocument), (status = 412)))]
 pub(crate) async fn unpin(
     State(service): State<Toolrack>,
-    ApiPath(path): ApiPath<(Id, Id)>,
+    Extension(principal): Extension<Principal>,
+    ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
     ApiJson(body): ApiJson<SessionNames>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    change(&service, &caller(path, query), WarmAction::Unpin, &body).await
+    change(&service, &caller(path, query, &principal), WarmAction::Unpin, &body).await
 }
 
 async fn change(
@@ -212,6 +239,7 @@ async fn change(
     Ok(Json(service.change_warm(caller, action, &body.names).await?))
 }
 
-fn caller((user, session): (Id, Id), query: SessionQuery) -> Caller {
-    Caller { user, project: query.project, session: Some(session) }
+fn caller(path: SessionPath, query: SessionQuery, principal: &Principal) -> Caller {
+    let SessionPath { user, session } = path;
+    Caller { user, project: query.project, session: Some(session), limits: principal.limits() }
 }

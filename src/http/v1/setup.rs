@@ -3,17 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Ref, RefOr};
 
 use crate::core::id::Id;
+use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
+use crate::http::scoped::Scoped;
 use crate::service::{Caller, MatcherTestAnswer, MatcherTestRequest, Toolrack};
 
 /// What is left of a request's time for reading and answering it.
@@ -33,6 +35,12 @@ pub struct MatcherTestBody {
     matcher: Value,
     /// What to look for in the sample, at most 2000 characters (see `GET /v1/limits`). Default: a sample sentence.
     query: Option<String>,
+}
+
+impl Scoped for MatcherTestBody {
+    fn scope(&self) -> (Option<&Id>, Option<&Id>) {
+        (Some(&self.user), self.project.as_ref())
+    }
 }
 
 impl fmt::Debug for MatcherTestBody {
@@ -66,10 +74,11 @@ fn matcher_schema() -> RefOr<Schema> {
 pub(crate) async fn test_matcher(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
+    Extension(principal): Extension<Principal>,
     ApiJson(body): ApiJson<MatcherTestBody>,
 ) -> Result<Json<MatcherTestAnswer>, Problem> {
     let MatcherTestBody { user, project, matcher, query } = body;
-    let caller = Caller { user, project, session: None };
+    let caller = Caller { user, project, session: None, limits: principal.limits() };
     let within = within(context.limits().request_timeout);
     Ok(Json(service.test_matcher(MatcherTestRequest { caller, matcher, query, within }).await?))
 }

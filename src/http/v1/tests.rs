@@ -1,6 +1,5 @@
 //! The API over a real service and a database of its own: what callers send, and what they get for it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::http::auth::{Auth, KeyDigest};
+use crate::core::keys::KeyDigest;
+use crate::http::auth::Auth;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::problem::PROBLEM_JSON;
+use crate::http::tests::service;
 use crate::http::{app, openapi};
-use crate::rerank::{AddressPolicy, NoReranker};
-use crate::service::{CacheLimits, Limits, Parts, Toolrack};
-use crate::store::{MasterKey, SqliteStore};
+use crate::service::Toolrack;
 
 const BODY_BYTES: usize = 256 * 1024;
 
@@ -88,35 +87,13 @@ fn schema_is_joined(document: &Value, reference: &str) -> bool {
 
 impl Api {
     async fn start() -> Self {
-        Self::with_auth(Auth::None).await
+        Self::with_auth(|_| Auth::None).await
     }
 
-    async fn with_auth(auth: Auth) -> Self {
+    async fn with_auth(auth: impl FnOnce(Toolrack) -> Auth) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&directory.path().join("t.db"), |_| {}).await.unwrap();
-        let service = Toolrack::new(Parts {
-            store: Arc::new(store),
-            reranker: Arc::new(NoReranker),
-            addresses: AddressPolicy::default(),
-            master_key: MasterKey::from_setting(&"ab".repeat(32)).unwrap(),
-            limits: Limits {
-                tools_per_catalog: 100,
-                tool_bytes: 4_096,
-                depth: 64,
-                query_chars: 2_000,
-                queries: 10,
-                names: 20,
-                calls: 20,
-                session_ttl: Duration::from_secs(3_600),
-                request_timeout: Duration::from_secs(60),
-            },
-            caches: CacheLimits {
-                catalogs_bytes: 1 << 24,
-                views_bytes: 1 << 24,
-                vectors_bytes: 1 << 24,
-                sessions: 100,
-            },
-        });
+        let service = service(directory.path()).await;
+        let auth = auth(service.clone());
         let limits =
             HttpLimits { body_bytes: BODY_BYTES, json_depth: 64, request_timeout: Duration::from_secs(30) };
         let stop = CancellationToken::new();
@@ -463,7 +440,8 @@ async fn sessions_are_listed_pinned_and_emptied() {
 #[tokio::test]
 async fn operators_see_health_limits_and_metrics() {
     let key = "0123456789abcdef0123456789abcdef";
-    let api = Api::with_auth(Auth::Key(KeyDigest::of(key))).await;
+    let api =
+        Api::with_auth(|service| Auth::Keys { admin: Some(KeyDigest::of(key.as_bytes())), service }).await;
     let authorization = format!("Bearer {key}");
     let closed = async |path: &str| {
         assert_eq!(api.get(path).await.problem().0, 401, "{path}");

@@ -1,0 +1,193 @@
+//! `keys`: making, listing, revoking and rotating keys on the database, beside a service that may be running.
+//!
+//! Standard output carries a new key alone, so that it can be piped to where it is needed.
+
+use clap::{Args, Subcommand};
+use secrecy::ExposeSecret as _;
+
+use super::start::open_beside;
+use super::{Failure, LaterArgs, SettingArgs, print_line};
+use crate::config::Settings;
+use crate::core::keys::{Bindings, KeyId, Pattern, Role};
+use crate::core::selector::Selector;
+use crate::service::{
+    DEFAULT_OVERLAP_SECONDS, Error, KeyCreated, KeyDocument, KeyListQuery, NewKey, Toolrack,
+};
+
+/// Keys that are read at once.
+const PAGE: u32 = 200;
+
+const SECONDS_PER_DAY: u64 = 86_400;
+
+/// Arguments of `keys`.
+#[derive(Debug, Args)]
+pub(super) struct KeysArgs {
+    #[command(subcommand)]
+    pub(super) command: KeysCommand,
+    #[command(flatten)]
+    pub(super) settings: SettingArgs,
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Make a key; it is printed this once.
+    Create(CreateArgs),
+    /// Print all keys, one per line, without their secrets.
+    List,
+    /// Revoke a key.
+    Revoke {
+        /// The id: what stands between the first two `_` of the key.
+        id: String,
+    },
+    /// Make a key of the same rights; the old one is accepted a while longer.
+    Rotate {
+        /// The id: what stands between the first two `_` of the key.
+        id: String,
+        /// How long the old key is accepted beside the new one.
+        #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_OVERLAP_SECONDS)]
+        overlap_seconds: u64,
+    },
+    /// Seal stored secrets with another master key (not supported yet).
+    RotateMaster(LaterArgs),
+}
+
+/// Arguments of `keys create`.
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// For people: what the key is for.
+    #[arg(long)]
+    name: String,
+    /// admin, setup, agent or metrics.
+    #[arg(long)]
+    role: String,
+    /// A user that it covers: a name, `prefix*`, or `*` for all. May be given several times.
+    #[arg(long = "user", value_name = "USER")]
+    users: Vec<String>,
+    /// A project that it covers, written alike. May be given several times.
+    #[arg(long = "project", value_name = "PROJECT")]
+    projects: Vec<String>,
+    /// A toolset that an agent's key is limited to. May be given several times.
+    #[arg(long = "toolset", value_name = "NAME")]
+    toolsets: Vec<String>,
+    /// Tools that are the only ones to be seen under an agent's key: `name`, `prefix*` or `@group`. May be given several times.
+    #[arg(long, value_name = "TOOLS")]
+    allow: Vec<String>,
+    /// Tools that are not to be seen under an agent's key. May be given several times.
+    #[arg(long, value_name = "TOOLS")]
+    deny: Vec<String>,
+    /// Without it the key does not expire.
+    #[arg(long, value_name = "DAYS")]
+    expires_in_days: Option<u64>,
+}
+
+impl KeysArgs {
+    /// Refuses what is reserved, before settings are read.
+    pub(super) fn check_support(&self) -> Result<(), Failure> {
+        match self.command {
+            KeysCommand::RotateMaster(_) => Err(Failure::Unsupported("keys rotate-master")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs the command and prints its result.
+pub(super) async fn keys(settings: Settings, command: KeysCommand) -> Result<(), Failure> {
+    // What is misspelt makes no database.
+    let command = command.read()?;
+    let started = open_beside(&settings).await?;
+    let done = command.run(&started.service).await;
+    started.close().await?;
+    done
+}
+
+/// A command whose arguments are understood.
+enum Ready {
+    Create(NewKey),
+    List,
+    Revoke(KeyId),
+    Rotate(KeyId, u64),
+}
+
+impl KeysCommand {
+    fn read(self) -> Result<Ready, Failure> {
+        let id = |text: &str| text.parse().map_err(|error| Failure::Failed(format!("`{text}`: {error}")));
+        match self {
+            Self::Create(args) => args.read().map(Ready::Create),
+            Self::List => Ok(Ready::List),
+            Self::Revoke { id: text } => id(&text).map(Ready::Revoke),
+            Self::Rotate { id: text, overlap_seconds } => {
+                id(&text).map(|id| Ready::Rotate(id, overlap_seconds))
+            }
+            Self::RotateMaster(_) => Err(Failure::Unsupported("keys rotate-master")),
+        }
+    }
+}
+
+impl CreateArgs {
+    fn read(self) -> Result<NewKey, Failure> {
+        let role = Role::parse(&self.role).ok_or_else(|| {
+            let known = Role::ALL.map(Role::as_str).join(", ");
+            Failure::Failed(format!("`{}` is not a role; there are {known}", self.role))
+        })?;
+        let bindings = Bindings {
+            users: read_all(&self.users, Pattern::parse)?,
+            projects: read_all(&self.projects, Pattern::parse)?,
+            toolsets: self.toolsets,
+            allow: read_all(&self.allow, Selector::parse)?,
+            deny: read_all(&self.deny, Selector::parse)?,
+        };
+        bindings.check(role).map_err(|error| Failure::Failed(error.detail))?;
+        let expires_in_seconds = self.expires_in_days.map(|days| days.saturating_mul(SECONDS_PER_DAY));
+        Ok(NewKey { name: self.name, role, bindings, expires_in_seconds })
+    }
+}
+
+fn read_all<T, E: std::fmt::Display>(
+    texts: &[String],
+    read: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, Failure> {
+    let read = |text: &String| read(text).map_err(|error| Failure::Failed(format!("`{text}`: {error}")));
+    texts.iter().map(read).collect()
+}
+
+impl Ready {
+    async fn run(self, service: &Toolrack) -> Result<(), Failure> {
+        match self {
+            Self::Create(new) => print_key(&service.create_key(new).await.map_err(told)?),
+            Self::Rotate(id, overlap) => print_key(&service.rotate_key(id, overlap).await.map_err(told)?),
+            Self::Revoke(id) => {
+                service.revoke_key(id).await.map_err(told)?;
+                print_line(&format!("the key {id} is revoked"))
+            }
+            Self::List => list(service).await,
+        }
+    }
+}
+
+fn told(error: Error) -> Failure {
+    Failure::new(error)
+}
+
+fn print_key(created: &KeyCreated) -> Result<(), Failure> {
+    let KeyDocument { id, role, name, .. } = &created.document;
+    eprintln!("toolrack: key {id} ({role}, {name}); it is shown this once");
+    print_line(created.key.expose_secret())
+}
+
+async fn list(service: &Toolrack) -> Result<(), Failure> {
+    let mut cursor = None;
+    loop {
+        let page = service.list_keys(KeyListQuery { cursor, limit: PAGE }).await.map_err(told)?;
+        page.keys.iter().try_for_each(|key| print_line(&line(key)?))?;
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// One key as a line of JSON, as the API shows it.
+fn line(key: &KeyDocument) -> Result<String, Failure> {
+    serde_json::to_string(key).map_err(Failure::new)
+}

@@ -1,0 +1,316 @@
+//! All keys in memory, so that telling who asks needs no database: what other processes change is read by revision, half a
+//! second after it was last read, and what this process changes is there at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::core::keys::{Bindings, KeyDigest, KeyId, KeyRights, Principal, Role, is_misspelt, key_id};
+use crate::service::heads::FRESH_MS;
+use crate::service::{Error, Toolrack, now_ms, uptime_ms};
+use crate::store::{KeyRow, KeyTouch};
+
+/// A use is noted at most once in this time, so that a busy key costs no shared write with every request.
+const USE_NOTED_MS: i64 = 1_000;
+
+/// Why a key is not accepted. That it expired or was revoked learns only who has the whole key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRefusal {
+    Misspelt,
+    Unknown,
+    Expired,
+    Revoked,
+}
+
+/// When a key was used last.
+#[derive(Debug, Default)]
+struct Usage {
+    /// 0: not in this process.
+    last_ms: AtomicI64,
+    /// As of the last flush.
+    stored_ms: AtomicI64,
+}
+
+/// A key as far as it is needed to accept it.
+#[derive(Debug)]
+struct KnownKey {
+    digest: KeyDigest,
+    rights: Arc<KeyRights>,
+    expires_at_ms: Option<i64>,
+    revoked: bool,
+    revision: i64,
+    usage: Arc<Usage>,
+}
+
+impl KnownKey {
+    /// Nothing when this version cannot read what the key may do: then it may do nothing.
+    fn of(row: &KeyRow, usage: Arc<Usage>) -> Option<Self> {
+        let (role, bindings) = (Role::parse(&row.role), serde_json::from_str::<Bindings>(&row.bindings));
+        let (Some(role), Ok(bindings)) = (role, bindings) else {
+            tracing::error!(key = %row.id, "this version cannot read what the key may do; it is not accepted");
+            return None;
+        };
+        Some(Self {
+            digest: row.digest,
+            rights: Arc::new(KeyRights::new(row.id, role, bindings)),
+            expires_at_ms: row.expires_at_ms,
+            revoked: row.revoked_at_ms.is_some(),
+            revision: row.revision,
+            usage,
+        })
+    }
+
+    fn note_use(&self, now: i64) {
+        if now - self.usage.last_ms.load(Ordering::Relaxed) >= USE_NOTED_MS {
+            self.usage.last_ms.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The keys in memory.
+#[derive(Debug, Default)]
+pub(in crate::service) struct KeyRing {
+    keys: RwLock<HashMap<KeyId, KnownKey>>,
+    /// Up to which revision the store was read; 0: not yet.
+    read_revision: AtomicI64,
+    /// When it was last read to its end, in milliseconds of the process, plus one; 0: not yet.
+    checked: AtomicU64,
+    /// When a request last took it upon itself to read, counted alike.
+    claimed: AtomicU64,
+    reading: tokio::sync::Mutex<()>,
+}
+
+impl KeyRing {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<KeyId, KnownKey>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<KeyId, KnownKey>> {
+        self.keys.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this request has to read the store first: when it was not read for half a second and nobody else is about
+    /// to, or for a second.
+    fn is_stale(&self) -> bool {
+        let checked = self.checked.load(Ordering::Relaxed);
+        if checked == 0 {
+            return true;
+        }
+        let now = uptime_ms() + 1;
+        let age = now.saturating_sub(checked);
+        if age < FRESH_MS {
+            return false;
+        }
+        let claimed = self.claimed.load(Ordering::Relaxed);
+        let claims = || {
+            let relaxed = Ordering::Relaxed;
+            now.saturating_sub(claimed) >= FRESH_MS
+                && self.claimed.compare_exchange(claimed, now, relaxed, relaxed).is_ok()
+        };
+        age >= 2 * FRESH_MS || claims()
+    }
+
+    fn identify(&self, key: &[u8], digest: &KeyDigest, now: i64) -> Result<Principal, KeyRefusal> {
+        let keys = self.read();
+        let known = key_id(key).and_then(|id| keys.get(&id)).filter(|known| known.digest.is(digest));
+        let Some(known) = known else {
+            return Err(if is_misspelt(key) { KeyRefusal::Misspelt } else { KeyRefusal::Unknown });
+        };
+        if known.revoked {
+            return Err(KeyRefusal::Revoked);
+        }
+        if known.expires_at_ms.is_some_and(|expires| expires <= now) {
+            return Err(KeyRefusal::Expired);
+        }
+        known.note_use(now);
+        Ok(Principal::Key(Arc::clone(&known.rights)))
+    }
+
+    /// Takes over rows, unless a later state of them is here.
+    pub(super) fn keep<'a>(&self, rows: impl IntoIterator<Item = &'a KeyRow>) {
+        let mut keys = self.write();
+        for row in rows {
+            let known = keys.get(&row.id);
+            if known.is_some_and(|known| known.revision > row.revision) {
+                continue;
+            }
+            let usage = known.map(|known| Arc::clone(&known.usage)).unwrap_or_default();
+            match KnownKey::of(row, usage) {
+                Some(key) => drop(keys.insert(row.id, key)),
+                None => drop(keys.remove(&row.id)),
+            }
+        }
+    }
+
+    /// When a key was last used in this process.
+    pub(super) fn last_used_ms(&self, id: KeyId) -> Option<i64> {
+        let keys = self.read();
+        keys.get(&id).map(|key| key.usage.last_ms.load(Ordering::Relaxed)).filter(|last| *last > 0)
+    }
+
+    /// The uses that the store does not have yet.
+    fn unstored(&self) -> Vec<KeyTouch> {
+        let keys = self.read();
+        let touch = |(id, key): (&KeyId, &KnownKey)| {
+            let last_used_ms = key.usage.last_ms.load(Ordering::Relaxed);
+            let is_new = last_used_ms > key.usage.stored_ms.load(Ordering::Relaxed);
+            is_new.then_some(KeyTouch { id: *id, last_used_ms })
+        };
+        keys.iter().filter_map(touch).collect()
+    }
+
+    fn stored(&self, touches: &[KeyTouch]) {
+        let keys = self.read();
+        for touch in touches {
+            if let Some(key) = keys.get(&touch.id) {
+                key.usage.stored_ms.fetch_max(touch.last_used_ms, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Forgets keys that ended before then.
+    fn forget_ended(&self, before_ms: i64) {
+        self.write().retain(|_, key| key.expires_at_ms.is_none_or(|expires| expires >= before_ms));
+    }
+}
+
+impl Toolrack {
+    /// Who holds a key, of which `digest` is the digest. Nothing when other processes may have changed keys since they were
+    /// read: then [`Self::identify_anew`] is to be asked.
+    pub fn identify(&self, key: &[u8], digest: &KeyDigest) -> Option<Result<Principal, KeyRefusal>> {
+        let ring = &self.0.keys;
+        // What has not the form of a key is none, whatever was changed.
+        (key_id(key).is_none() || !ring.is_stale()).then(|| ring.identify(key, digest, now_ms()))
+    }
+
+    /// As [`Self::identify`], after a look at the store.
+    ///
+    /// # Errors
+    /// The database does not answer: nobody is let in on what was known before.
+    pub async fn identify_anew(
+        &self,
+        key: &[u8],
+        digest: &KeyDigest,
+    ) -> Result<Result<Principal, KeyRefusal>, Error> {
+        self.refresh_keys().await?;
+        Ok(self.0.keys.identify(key, digest, now_ms()))
+    }
+
+    async fn refresh_keys(&self) -> Result<(), Error> {
+        let ring = &self.0.keys;
+        let asked = uptime_ms() + 1;
+        let _one_at_a_time = ring.reading.lock().await;
+        if ring.checked.load(Ordering::Relaxed) > asked {
+            return Ok(());
+        }
+        let begun = uptime_ms() + 1;
+        let rows = self.0.store.key_changes(ring.read_revision.load(Ordering::Relaxed)).await?;
+        ring.keep(&rows);
+        if let Some(last) = rows.last() {
+            ring.read_revision.fetch_max(last.revision, Ordering::Relaxed);
+        }
+        ring.checked.fetch_max(begun, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes when keys were used. What could not be written stays.
+    pub(in crate::service) async fn flush_keys(&self) -> Result<(), Error> {
+        let touches = self.0.keys.unstored();
+        self.0.store.touch_keys(touches.clone()).await?;
+        self.0.keys.stored(&touches);
+        Ok(())
+    }
+
+    /// Deletes keys that ended a while ago.
+    pub(in crate::service) async fn expire_keys(&self) -> Result<(), Error> {
+        let before = now_ms() - KEPT_MS;
+        while self.0.store.expire_keys(before, EXPIRED_AT_ONCE).await? == u64::from(EXPIRED_AT_ONCE) {}
+        self.0.keys.forget_ended(before);
+        Ok(())
+    }
+}
+
+/// How long a key is listed after it expired or was revoked: 30 days.
+const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+const EXPIRED_AT_ONCE: u32 = 500;
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+    use crate::core::keys::format_key;
+
+    fn row(id: u8, revision: i64) -> (KeyRow, String) {
+        let key = format_key(KeyId::new([id; 8]), &[id; 32]).expose_secret().to_owned();
+        let row = KeyRow {
+            id: KeyId::new([id; 8]),
+            name: String::new(),
+            digest: KeyDigest::of(key.as_bytes()),
+            role: "agent".to_owned(),
+            bindings: serde_json::to_string(&Bindings::default()).unwrap(),
+            created_at_ms: 0,
+            expires_at_ms: None,
+            revoked_at_ms: None,
+            last_used_ms: None,
+            predecessor: None,
+            successor: None,
+            revision,
+        };
+        (row, key)
+    }
+
+    fn ask(ring: &KeyRing, key: &str, now: i64) -> Result<Role, KeyRefusal> {
+        ring.identify(key.as_bytes(), &KeyDigest::of(key.as_bytes()), now).map(|principal| principal.role())
+    }
+
+    #[test]
+    fn a_key_holds_until_it_ends() {
+        let ring = KeyRing::default();
+        let (first, key) = row(1, 1);
+        let (_, unknown) = row(2, 1);
+        ring.keep([&KeyRow { expires_at_ms: Some(500), ..first.clone() }]);
+        assert_eq!(ask(&ring, &key, 499), Ok(Role::Agent));
+        assert_eq!(ask(&ring, &key, 500), Err(KeyRefusal::Expired));
+        assert_eq!(ask(&ring, &unknown, 1), Err(KeyRefusal::Unknown));
+        assert_eq!(ask(&ring, &key[..93], 1), Err(KeyRefusal::Misspelt));
+        // The right id with another secret tells nothing, not even that the key has expired.
+        let forged = format_key(first.id, &[9; 32]);
+        assert_eq!(ask(&ring, forged.expose_secret(), 500), Err(KeyRefusal::Unknown));
+        ring.keep([&KeyRow { revoked_at_ms: Some(1), revision: 3, ..first.clone() }]);
+        assert_eq!(ask(&ring, &key, 1), Err(KeyRefusal::Revoked));
+        // A read that began before the revocation comes late.
+        ring.keep([&KeyRow { revision: 2, ..first }]);
+        assert_eq!(ask(&ring, &key, 1), Err(KeyRefusal::Revoked));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_accepted() {
+        for (role, bindings) in [("owner", None), ("agent", Some("{}")), ("agent", Some("nonsense"))] {
+            let ring = KeyRing::default();
+            let (good, key) = row(1, 1);
+            ring.keep([&good]);
+            let bindings = bindings.map_or(good.bindings.clone(), str::to_owned);
+            ring.keep([&KeyRow { role: role.to_owned(), bindings, revision: 2, ..good }]);
+            assert_eq!(ask(&ring, &key, 1), Err(KeyRefusal::Unknown));
+        }
+    }
+
+    #[test]
+    fn uses_are_flushed_once_and_outlive_a_change() {
+        let ring = KeyRing::default();
+        let (first, key) = row(1, 1);
+        ring.keep([&first]);
+        assert!(ring.unstored().is_empty() && ring.last_used_ms(first.id).is_none());
+        ask(&ring, &key, 5_000).unwrap();
+        ask(&ring, &key, 5_500).unwrap();
+        let touches = ring.unstored();
+        assert_eq!((touches.len(), touches[0].last_used_ms), (1, 5_000));
+        ring.keep([&KeyRow { revision: 2, ..first.clone() }]);
+        assert_eq!(ring.last_used_ms(first.id), Some(5_000));
+        ring.stored(&touches);
+        assert!(ring.unstored().is_empty());
+        ask(&ring, &key, 6_000).unwrap();
+        assert_eq!(ring.unstored().len(), 1);
+    }
+}

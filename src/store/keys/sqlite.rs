@@ -1,0 +1,213 @@
+//! [`KeyStore`] on SQLite: the reads, and the writes as operations of the writer.
+
+use async_trait::async_trait;
+use sqlx::{Sqlite, SqliteConnection};
+
+use super::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch, sql};
+use crate::core::keys::{KeyDigest, KeyId};
+use crate::store::writer::Operation;
+use crate::store::writes::execute_rows;
+use crate::store::{SqliteStore, StoreError};
+
+type Columns = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+    Option<String>,
+    i64,
+);
+
+type Query<'q> = sqlx::query::QueryAs<'q, Sqlite, Columns, sqlx::sqlite::SqliteArguments>;
+
+fn row(columns: Columns) -> Result<KeyRow, StoreError> {
+    let corrupt = StoreError::Corrupt("key");
+    let (id, name, digest, role, bindings, created, expires, revoked, used, predecessor, successor, revision) =
+        columns;
+    let id_of = |text: Option<String>| text.and_then(|text| text.parse().ok());
+    Ok(KeyRow {
+        id: id.parse().map_err(|_| corrupt.clone())?,
+        name,
+        digest: KeyDigest::from_hex(&digest).ok_or(corrupt)?,
+        role,
+        bindings,
+        created_at_ms: created,
+        expires_at_ms: expires,
+        revoked_at_ms: revoked,
+        last_used_ms: used,
+        predecessor: id_of(predecessor),
+        successor: id_of(successor),
+        revision,
+    })
+}
+
+/// The rows that can be read.
+fn readable(rows: Vec<Columns>) -> Vec<KeyRow> {
+    let read = rows.into_iter().map(row);
+    read.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "a key is left out")).ok())
+        .collect()
+}
+
+#[async_trait]
+impl KeyStore for SqliteStore {
+    async fn key_changes(&self, after_revision: i64) -> Result<Vec<KeyRow>, StoreError> {
+        let query: Query<'_> = sqlx::query_as(sql::CHANGES).bind(after_revision);
+        Ok(readable(query.fetch_all(&self.readers).await?))
+    }
+
+    async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, StoreError> {
+        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(id.to_string());
+        query.fetch_optional(&self.readers).await?.map(row).transpose()
+    }
+
+    async fn list_keys(&self, after: Option<(i64, KeyId)>, limit: u32) -> Result<Vec<KeyRow>, StoreError> {
+        let (created, id) =
+            after.map_or((i64::MIN, String::new()), |(created, id)| (created, id.to_string()));
+        let query: Query<'_> = sqlx::query_as(sql::LIST).bind(created).bind(id).bind(i64::from(limit));
+        Ok(readable(query.fetch_all(&self.readers).await?))
+    }
+
+    async fn insert_key(&self, row: KeyRow, only_first: bool) -> Result<Option<KeyRow>, StoreError> {
+        self.writer.submit(InsertKey { row, only_first }).await
+    }
+
+    async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<Option<KeyRow>, StoreError> {
+        self.writer.submit(ChangeKey { id, change }).await
+    }
+
+    async fn rotate_key(&self, rotation: KeyRotation) -> Result<Option<(KeyRow, KeyRow)>, StoreError> {
+        self.writer.submit(RotateKey(rotation)).await
+    }
+
+    async fn touch_keys(&self, touches: Vec<KeyTouch>) -> Result<(), StoreError> {
+        if touches.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(TouchKeys(touches)).await
+    }
+
+    async fn expire_keys(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
+        self.writer.submit(ExpireKeys { before_ms, limit }).await
+    }
+}
+
+async fn next_revision(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let (revision,): (i64,) = sqlx::query_as(sql::NEXT_REVISION).fetch_one(connection).await?;
+    Ok(revision)
+}
+
+async fn insert(connection: &mut SqliteConnection, new: &KeyRow) -> Result<KeyRow, StoreError> {
+    let revision = next_revision(connection).await?;
+    let query: Query<'_> = sqlx::query_as(sql::INSERT)
+        .bind(new.id.to_string())
+        .bind(new.name.as_str())
+        .bind(new.digest.to_hex())
+        .bind(new.role.as_str())
+        .bind(new.bindings.as_str())
+        .bind(new.created_at_ms)
+        .bind(new.expires_at_ms)
+        .bind(new.predecessor.map(|id| id.to_string()))
+        .bind(revision);
+    row(query.fetch_one(connection).await?)
+}
+
+struct InsertKey {
+    row: KeyRow,
+    only_first: bool,
+}
+
+impl Operation for InsertKey {
+    type Output = Option<KeyRow>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRow>, StoreError> {
+        if self.only_first {
+            let known: Option<(String,)> = sqlx::query_as(sql::ANY).fetch_optional(&mut *connection).await?;
+            if known.is_some() {
+                return Ok(None);
+            }
+        }
+        insert(connection, &self.row).await.map(Some)
+    }
+}
+
+struct ChangeKey {
+    id: KeyId,
+    change: KeyChange,
+}
+
+impl Operation for ChangeKey {
+    type Output = Option<KeyRow>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRow>, StoreError> {
+        let Self { id, change } = self;
+        let revision = next_revision(connection).await?;
+        let query: Query<'_> = sqlx::query_as(sql::CHANGE)
+            .bind(id.to_string())
+            .bind(change.name.as_deref())
+            .bind(i64::from(change.expires_at_ms.is_some()))
+            .bind(change.expires_at_ms.flatten())
+            .bind(change.revoked_at_ms)
+            .bind(revision);
+        query.fetch_optional(connection).await?.map(row).transpose()
+    }
+}
+
+struct RotateKey(KeyRotation);
+
+impl Operation for RotateKey {
+    type Output = Option<(KeyRow, KeyRow)>;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Self::Output, StoreError> {
+        let Self(KeyRotation { old, old_expires_at_ms, now_ms, new }) = self;
+        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(old.to_string());
+        let Some(stored) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
+            return Ok(None);
+        };
+        let has_expired = stored.expires_at_ms.is_some_and(|expires| expires <= *now_ms);
+        if has_expired || stored.revoked_at_ms.is_some() || stored.successor.is_some() {
+            return Err(StoreError::Conflict);
+        }
+        let revision = next_revision(connection).await?;
+        let query: Query<'_> = sqlx::query_as(sql::SUCCEED)
+            .bind(old.to_string())
+            .bind(old_expires_at_ms)
+            .bind(new.id.to_string())
+            .bind(revision);
+        let stored = row(query.fetch_one(&mut *connection).await?)?;
+        let new = insert(connection, &KeyRow { predecessor: Some(*old), ..new.clone() }).await?;
+        Ok(Some((stored, new)))
+    }
+}
+
+struct TouchKeys(Vec<KeyTouch>);
+
+impl Operation for TouchKeys {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        execute_rows(connection, &sql::TOUCH, &[], &self.0, |statement, touch| {
+            statement.bind(touch.id.to_string()).bind(touch.last_used_ms)
+        })
+        .await
+    }
+}
+
+struct ExpireKeys {
+    before_ms: i64,
+    limit: u32,
+}
+
+impl Operation for ExpireKeys {
+    type Output = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+        let expire = sqlx::query(sql::EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
+        Ok(expire.execute(connection).await?.rows_affected())
+    }
+}
