@@ -64,6 +64,8 @@ async fn auth(
         && let Some(first) = service.first_key().await.map_err(Failure::new)?
     {
         eprintln!("admin key (shown once): {}", first.key.expose_secret());
+    } else if admin.is_none() && !service.has_admin_key().await.map_err(Failure::new)? {
+        tracing::warn!("no admin key is in force; `toolrack keys create --role admin` makes one");
     }
     Ok(Auth::Keys { admin, service: service.clone() })
 }

@@ -27,6 +27,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Builder {
     settings: Vec<(String, String)>,
     no_auth: bool,
+    without_key: bool,
 }
 
 impl Builder {
@@ -39,6 +40,12 @@ impl Builder {
     /// Every request is the administrator's.
     pub(crate) fn no_auth(mut self) -> Self {
         self.no_auth = true;
+        self
+    }
+
+    /// No admin key by variable.
+    pub(crate) fn without_key(mut self) -> Self {
+        self.without_key = true;
         self
     }
 
@@ -70,7 +77,7 @@ impl Process {
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         if builder.no_auth {
             command.arg("--no-auth");
-        } else {
+        } else if !builder.without_key {
             command.env("TOOLRACK_AUTH_ADMIN_KEY", ADMIN_KEY);
         }
         command.envs(builder.settings.iter().map(|(name, value)| (name, value)));
@@ -121,7 +128,7 @@ pub(crate) struct TestApp {
 
 impl TestApp {
     pub(crate) fn builder() -> Builder {
-        Builder { settings: Vec::new(), no_auth: false }
+        Builder { settings: Vec::new(), no_auth: false, without_key: false }
     }
 
     /// Default settings, with the admin key.
@@ -166,6 +173,11 @@ impl TestApp {
 
     pub(crate) fn user_called(&self, id: &str) -> User {
         User { client: self.admin.clone(), id: id.to_owned() }
+    }
+
+    /// A user as the holder of a key meets it.
+    pub(crate) fn user_with_key(&self, id: &str, key: &str) -> User {
+        User { client: self.with_key(key), id: id.to_owned() }
     }
 
     /// Ends the process as `kill -9` does. Requests fail from here on, until [`TestApp::start_again`].

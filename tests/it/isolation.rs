@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::app::{Answer, TestApp, User};
+use crate::keys::make;
 use crate::messy;
 use crate::model::{FORMATS, model_call};
 
@@ -164,6 +165,62 @@ async fn nothing_outside_the_grant_shows() {
     assert_hidden("a toolset", &user, &json!({"toolsets": ["few"]}), visible).await;
     user.put_config(&json!({"allow": few_names})).await.ok();
     assert_hidden("allow in the config", &user, &json!({}), visible).await;
+}
+
+#[tokio::test]
+async fn nothing_outside_a_keys_limits_shows_whatever_its_holder_asks_for() {
+    let app = TestApp::start().await;
+    let few: Vec<Value> = messy::catalog(8, 120)
+        .into_iter()
+        .filter(|tool| messy::identity(tool).1.is_ascii())
+        .take(30)
+        .collect();
+    let few_names: Vec<&str> = few.iter().map(|tool| messy::identity(tool).1).collect();
+    let tools: Vec<Value> = few.iter().cloned().chain(hidden_tools()).collect();
+    for (way, limits) in [
+        (
+            "a key's deny, names",
+            json!({"deny": ["zqx_cellar_open", "zqx_cellar_inventory", "open.cellar.zqx"]}),
+        ),
+        ("a key's deny, prefixes", json!({"deny": ["zqx*", "open.cellar*"]})),
+        ("a key's deny, a group", json!({"deny": ["@cellar zqx"]})),
+        ("a key's allow", json!({ "allow": few_names })),
+        ("a key's toolsets", json!({"toolsets": ["few"]})),
+    ] {
+        let owner = app.user();
+        let visible = owner.put_catalog(&tools).await.ok()["added"]["count"].as_u64().unwrap() as usize - 3;
+        owner
+            .put_config(&json!({"toolsets": [{"name": "few", "tools": few_names}], "core": ["zqx*"]}))
+            .await
+            .ok();
+        // Another key has found and pinned the tools in the session that the probes ask in.
+        owner.assemble(json!({"session": "probe"})).await.ok();
+        let warmed = json!({"session": "probe", "names": ["zqx_cellar_inventory", "open.cellar.zqx"]});
+        assert!(owner.describe(warmed).await.text().contains(CANARY), "{way}");
+        let pin = json!({"names": ["open.cellar.zqx"]});
+        owner.client().post(&owner.path(&["sessions", "probe", "pin"]), &pin).await.ok();
+
+        let mut bindings = limits;
+        bindings["users"] = json!([owner.id]);
+        let key = make(&app, "agent", bindings).await;
+        let user = app.user_with_key(&owner.id, &key.key);
+        assert_hidden(way, &user, &json!({}), visible).await;
+        for wide in [
+            json!({"toolsets": []}),
+            json!({"toolsets": ["*"], "allow": ["*"]}),
+            json!({"allow": ["@cellar*", "*"]}),
+        ] {
+            assert_hidden(way, &user, &wide, visible).await;
+        }
+        // Live tools are limited alike.
+        let live = user.assemble(json!({"session": "live", "tools": tools})).await.ok();
+        let live_ref = json!({"tools_ref": live["tools_ref"]});
+        for answer in probe(&user, &live_ref).await.iter().filter(|answer| answer.status == 200) {
+            assert!(!answer.text().contains(CANARY), "{way}: {}", answer.text());
+        }
+        // The other key sees as much as before.
+        assert!(owner.assemble(json!({})).await.text().contains(CANARY), "{way}");
+    }
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ mod hostile;
 mod inside;
 mod isolation;
 mod kept_listing;
+mod keys;
 mod ledger;
 mod matcher_test;
 mod messy;

@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::app::{Answer, TestApp, User};
+use crate::keys::make;
 
 fn committed() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi/toolrack.v1.json")
@@ -75,7 +76,8 @@ async fn every_documented_route_is_there_and_nothing_else_is() {
             .replace("{user}", &user.id)
             .replace("{project}", &user.id)
             .replace("{session}", "s")
-            .replace("{name}", "echo");
+            .replace("{name}", "echo")
+            .replace("{id}", make(&app, "metrics", json!({})).await.id());
         assert!(!path.contains('{'), "{template} has a parameter that this test does not know");
         let headers: &[(&str, &str)] = if operation.get("requestBody").is_some() {
             &[("content-type", "application/json")]
@@ -355,6 +357,16 @@ async fn answers_are_as_documented() {
     );
     check("/v1/users/{user}/sessions", "get", admin.get(&user.path(&["sessions"])).await);
     check("/v1/limits", "get", admin.get("/v1/limits").await);
+    let key = json!({"name": "x", "role": "agent", "users": ["u*"], "deny": ["y"], "expires_in_seconds": 60});
+    let made = admin.post("/v1/keys", &key).await;
+    let path = made.header("location").unwrap().to_owned();
+    check("/v1/keys", "post", made);
+    check("/v1/keys", "get", admin.get("/v1/keys?limit=1").await);
+    check("/v1/keys/{id}", "get", admin.get(&path).await);
+    check("/v1/keys/{id}", "patch", admin.patch(&path, &json!({"expires_in_seconds": null})).await);
+    check("/v1/keys/{id}/rotate", "post", admin.post(&format!("{path}/rotate"), &json!({})).await);
+    check("/v1/keys/{id}/rotate", "post", admin.post(&format!("{path}/rotate"), &json!({})).await);
+    check("/v1/keys/{id}", "get", admin.get("/v1/keys/unknown").await);
     check("/readyz", "get", admin.get("/readyz").await);
     check("/healthz", "get", admin.get("/healthz").await);
     check("/v1/limits", "get", app.anonymous().get("/v1/limits").await);

@@ -88,6 +88,39 @@ fn the_rules_of_providers_are_those_of_the_code() {
     assert!(present == current, "run `UPDATE_DOCS=1 cargo test --test it readme`");
 }
 
+/// What each role may ask, and what is said of keys beside it.
+fn keys_document() -> String {
+    let document = serde_json::to_value(toolrack::http::openapi::document()).unwrap();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if let Some(id) = operation["operationId"].as_str() {
+                routes.push((method.to_uppercase(), path.clone(), id.to_owned()));
+            }
+        }
+    }
+    let rows = routes.iter().map(|(method, path, id)| (method.as_str(), path.as_str(), id.as_str()));
+    format!(
+        "# Keys\n\nWhat each role may ask. Made from the code, which decides by the same table: \
+         `UPDATE_DOCS=1 cargo test --test it readme`.\n\n{}\n\
+         A route that is not in the table is refused, whatever the key. A role that may not ask gets a 403 `forbidden`. A \
+         user or project that the key does not cover is answered with the same 404 `not_found` as a path that leads \
+         nowhere, so nothing shows whether there is one. Requests without a project need only the user covered.\n",
+        toolrack::core::keys::documentation(rows)
+    )
+}
+
+#[test]
+fn the_rights_of_roles_are_those_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
+    let current = keys_document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let present = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(present == current, "run `UPDATE_DOCS=1 cargo test --test it readme`");
+}
+
 /// Rust sources below a folder.
 fn sources(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

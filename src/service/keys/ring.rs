@@ -126,6 +126,11 @@ impl KeyRing {
         Ok(Principal::Key(Arc::clone(&known.rights)))
     }
 
+    fn has_admin(&self, now: i64) -> bool {
+        let is_live = |key: &&KnownKey| !key.revoked && key.expires_at_ms.is_none_or(|expires| expires > now);
+        self.read().values().filter(is_live).any(|key| key.rights.role == Role::Admin)
+    }
+
     /// Takes over rows, unless a later state of them is here.
     pub(super) fn keep<'a>(&self, rows: impl IntoIterator<Item = &'a KeyRow>) {
         let mut keys = self.write();
@@ -194,6 +199,12 @@ impl Toolrack {
     ) -> Result<Result<Principal, KeyRefusal>, Error> {
         self.refresh_keys().await?;
         Ok(self.0.keys.identify(key, digest, now_ms()))
+    }
+
+    /// Whether some stored key is an admin's.
+    pub async fn has_admin_key(&self) -> Result<bool, Error> {
+        self.refresh_keys().await?;
+        Ok(self.0.keys.has_admin(now_ms()))
     }
 
     async fn refresh_keys(&self) -> Result<(), Error> {
