@@ -23,22 +23,25 @@ const SECONDS_PER_DAY: u64 = 86_400;
 #[derive(Debug, Args)]
 pub(super) struct KeysArgs {
     #[command(subcommand)]
-    pub(super) command: KeysCommand,
-    #[command(flatten)]
-    pub(super) settings: SettingArgs,
+    command: KeysCommand,
 }
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
-pub(super) enum KeysCommand {
+enum KeysCommand {
     /// Make a key; it is printed this once.
     Create(CreateArgs),
     /// Print all keys, one per line, without their secrets.
-    List,
-    /// Revoke a key.
+    List {
+        #[command(flatten)]
+        settings: SettingArgs,
+    },
+    /// Revoke a key: the next request with it is refused.
     Revoke {
         /// The id: what stands between the first two `_` of the key.
         id: String,
+        #[command(flatten)]
+        settings: SettingArgs,
     },
     /// Make a key of the same rights; the old one is accepted a while longer.
     Rotate {
@@ -47,6 +50,8 @@ pub(super) enum KeysCommand {
         /// How long the old key is accepted beside the new one.
         #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_OVERLAP_SECONDS)]
         overlap_seconds: u64,
+        #[command(flatten)]
+        settings: SettingArgs,
     },
     /// Seal stored secrets with another master key (not supported yet).
     RotateMaster(LaterArgs),
@@ -54,7 +59,7 @@ pub(super) enum KeysCommand {
 
 /// Arguments of `keys create`.
 #[derive(Debug, Args)]
-pub(super) struct CreateArgs {
+struct CreateArgs {
     /// For people: what the key is for.
     #[arg(long)]
     name: String,
@@ -79,49 +84,44 @@ pub(super) struct CreateArgs {
     /// Without it the key does not expire.
     #[arg(long, value_name = "DAYS")]
     expires_in_days: Option<u64>,
+    #[command(flatten)]
+    settings: SettingArgs,
 }
 
 impl KeysArgs {
-    /// Refuses what is reserved, before settings are read.
-    pub(super) fn check_support(&self) -> Result<(), Failure> {
-        match self.command {
-            KeysCommand::RotateMaster(_) => Err(Failure::Unsupported("keys rotate-master")),
-            _ => Ok(()),
-        }
+    /// The settings, and what to do on their database. What is misspelt makes none.
+    pub(super) fn read(self) -> Result<(Settings, Task), Failure> {
+        let id = |text: &str| text.parse().map_err(|error| Failure::Failed(format!("`{text}`: {error}")));
+        let (settings, task) = match self.command {
+            KeysCommand::Create(args) => {
+                let settings = args.settings.load(false)?;
+                return Ok((settings, Task::Create(args.read()?)));
+            }
+            KeysCommand::List { settings } => (settings, Task::List),
+            KeysCommand::Revoke { id: text, settings } => (settings, Task::Revoke(id(&text)?)),
+            KeysCommand::Rotate { id: text, overlap_seconds, settings } => {
+                (settings, Task::Rotate(id(&text)?, overlap_seconds))
+            }
+            KeysCommand::RotateMaster(_) => return Err(Failure::Unsupported("keys rotate-master")),
+        };
+        Ok((settings.load(false)?, task))
     }
 }
 
-/// Runs the command and prints its result.
-pub(super) async fn keys(settings: Settings, command: KeysCommand) -> Result<(), Failure> {
-    // What is misspelt makes no database.
-    let command = command.read()?;
+/// Does it and prints the result.
+pub(super) async fn keys(settings: Settings, task: Task) -> Result<(), Failure> {
     let started = open_beside(&settings).await?;
-    let done = command.run(&started.service).await;
+    let done = task.run(&started.service).await;
     started.close().await?;
     done
 }
 
 /// A command whose arguments are understood.
-enum Ready {
+pub(super) enum Task {
     Create(NewKey),
     List,
     Revoke(KeyId),
     Rotate(KeyId, u64),
-}
-
-impl KeysCommand {
-    fn read(self) -> Result<Ready, Failure> {
-        let id = |text: &str| text.parse().map_err(|error| Failure::Failed(format!("`{text}`: {error}")));
-        match self {
-            Self::Create(args) => args.read().map(Ready::Create),
-            Self::List => Ok(Ready::List),
-            Self::Revoke { id: text } => id(&text).map(Ready::Revoke),
-            Self::Rotate { id: text, overlap_seconds } => {
-                id(&text).map(|id| Ready::Rotate(id, overlap_seconds))
-            }
-            Self::RotateMaster(_) => Err(Failure::Unsupported("keys rotate-master")),
-        }
-    }
 }
 
 impl CreateArgs {
@@ -151,7 +151,7 @@ fn read_all<T, E: std::fmt::Display>(
     texts.iter().map(read).collect()
 }
 
-impl Ready {
+impl Task {
     async fn run(self, service: &Toolrack) -> Result<(), Failure> {
         match self {
             Self::Create(new) => print_key(&service.create_key(new).await.map_err(told)?),

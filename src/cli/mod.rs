@@ -156,9 +156,8 @@ fn run_command(command: Command) -> Result<(), Failure> {
         }
         Command::Eval(args) => block_on(0, eval::eval(*args)),
         Command::Keys(args) => {
-            args.check_support()?;
-            let settings = args.settings.load(false)?;
-            block_on(0, keys::keys(settings, args.command))
+            let (settings, task) = args.read()?;
+            block_on(0, keys::keys(settings, task))
         }
         Command::Backup(LaterArgs { .. }) => Err(Failure::Unsupported("backup")),
         Command::Copy(LaterArgs { .. }) => Err(Failure::Unsupported("copy")),

@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::core::id::MAX_ID_CHARS;
-use crate::core::keys::{self, Access};
+use crate::core::keys::{self, Access, Covers};
 use crate::http::problem::{Code, PROBLEM_JSON, ProblemDocument};
 use crate::http::router;
 
@@ -150,7 +150,7 @@ fn add_access(operation: &mut Operation, row: &keys::Operation) {
     });
     let responses = &mut operation.responses.responses;
     responses.entry("403".to_owned()).or_insert_with(|| problem_ref(403));
-    if row.scoped {
+    if row.covers != Covers::Nothing {
         responses.entry("404".to_owned()).or_insert_with(|| problem_ref(404));
     }
 }

@@ -76,8 +76,29 @@ pub struct Operation {
     /// As in the API document.
     pub id: &'static str,
     pub access: Access,
-    /// Whether it is about a user or a project, which the key must cover.
-    pub scoped: bool,
+    pub covers: Covers,
+}
+
+/// Whose data an operation is about, which the key must cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers {
+    Nothing,
+    User,
+    Project,
+    /// The user, and the project where one is named.
+    Both,
+}
+
+impl Covers {
+    /// For the documentation.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::User => "the user",
+            Self::Project => "the project",
+            Self::Both => "the user, and the project if one is named",
+        }
+    }
 }
 
 const ADMIN: Access = Access::Roles(&[Role::Admin]);
@@ -86,50 +107,54 @@ const AGENT: Access = Access::Roles(&[Role::Admin, Role::Agent]);
 const BOTH: Access = Access::Roles(&[Role::Admin, Role::Setup, Role::Agent]);
 const METRICS: Access = Access::Roles(&[Role::Admin, Role::Metrics]);
 
-const fn scoped(id: &'static str, access: Access) -> Operation {
-    Operation { id, access, scoped: true }
+const fn agent(id: &'static str) -> Operation {
+    Operation { id, access: AGENT, covers: Covers::Both }
+}
+
+const fn setup(id: &'static str, covers: Covers) -> Operation {
+    Operation { id, access: SETUP, covers }
 }
 
 const fn plain(id: &'static str, access: Access) -> Operation {
-    Operation { id, access, scoped: false }
+    Operation { id, access, covers: Covers::Nothing }
 }
 
 /// Every operation of the API document.
 pub const OPERATIONS: &[Operation] = &[
-    scoped("assemble", AGENT),
-    scoped("search", AGENT),
-    scoped("describe", AGENT),
-    scoped("call", AGENT),
-    scoped("bridge", AGENT),
-    scoped("list_sessions", AGENT),
-    scoped("get_session", AGENT),
-    scoped("delete_session", AGENT),
-    scoped("reset_session", AGENT),
-    scoped("release_tools", AGENT),
-    scoped("pin_tools", AGENT),
-    scoped("unpin_tools", AGENT),
-    scoped("get_effective_config", SETUP),
-    scoped("test_matcher", SETUP),
-    scoped("get_user_config", SETUP),
-    scoped("put_user_config", SETUP),
-    scoped("patch_user_config", SETUP),
-    scoped("delete_user_config", SETUP),
-    scoped("get_user_catalog", SETUP),
-    scoped("put_user_catalog", SETUP),
-    scoped("patch_user_catalog", SETUP),
-    scoped("delete_user_catalog", SETUP),
-    scoped("get_user_catalog_tool", SETUP),
-    scoped("lint_user_catalog", SETUP),
-    scoped("get_project_config", SETUP),
-    scoped("put_project_config", SETUP),
-    scoped("patch_project_config", SETUP),
-    scoped("delete_project_config", SETUP),
-    scoped("get_project_catalog", SETUP),
-    scoped("put_project_catalog", SETUP),
-    scoped("patch_project_catalog", SETUP),
-    scoped("delete_project_catalog", SETUP),
-    scoped("get_project_catalog_tool", SETUP),
-    scoped("lint_project_catalog", SETUP),
+    agent("assemble"),
+    agent("search"),
+    agent("describe"),
+    agent("call"),
+    agent("bridge"),
+    agent("list_sessions"),
+    agent("get_session"),
+    agent("delete_session"),
+    agent("reset_session"),
+    agent("release_tools"),
+    agent("pin_tools"),
+    agent("unpin_tools"),
+    setup("get_effective_config", Covers::Both),
+    setup("test_matcher", Covers::Both),
+    setup("get_user_config", Covers::User),
+    setup("put_user_config", Covers::User),
+    setup("patch_user_config", Covers::User),
+    setup("delete_user_config", Covers::User),
+    setup("get_user_catalog", Covers::User),
+    setup("put_user_catalog", Covers::User),
+    setup("patch_user_catalog", Covers::User),
+    setup("delete_user_catalog", Covers::User),
+    setup("get_user_catalog_tool", Covers::User),
+    setup("lint_user_catalog", Covers::User),
+    setup("get_project_config", Covers::Project),
+    setup("put_project_config", Covers::Project),
+    setup("patch_project_config", Covers::Project),
+    setup("delete_project_config", Covers::Project),
+    setup("get_project_catalog", Covers::Project),
+    setup("put_project_catalog", Covers::Project),
+    setup("patch_project_catalog", Covers::Project),
+    setup("delete_project_catalog", Covers::Project),
+    setup("get_project_catalog_tool", Covers::Project),
+    setup("lint_project_catalog", Covers::Project),
     plain("get_limits", BOTH),
     plain("create_key", ADMIN),
     plain("list_keys", ADMIN),

@@ -29,7 +29,7 @@ pub fn documentation<'a>(routes: impl Iterator<Item = (&'a str, &'a str, &'a str
             };
             let _ = write!(text, " {mark} |");
         }
-        let _ = writeln!(text, " {} |", if row.scoped { "user, project" } else { "" });
+        let _ = writeln!(text, " {} |", row.covers.about());
     }
     text
 }

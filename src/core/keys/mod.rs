@@ -12,7 +12,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, OPERATIONS, Operation, Role, operation};
+pub use access::{Access, Covers, OPERATIONS, Operation, Role, operation};
 pub use bindings::{Bindings, InvalidPattern, MAX_LIMITS, MAX_PATTERNS, Pattern};
 pub use docs::documentation;
 pub use principal::{KeyRights, Principal};
