@@ -195,6 +195,27 @@ fn the_core_is_pure() {
     }
 }
 
+/// What handlers take has been checked against the key of the request: no extractor of axum's own gets around that.
+#[test]
+fn handlers_take_checked_parts_of_requests_only() {
+    let sources = sources();
+    let handlers = sources.iter().filter(|source| source.modules.starts_with(&["http".into(), "v1".into()]));
+    let mut count = 0;
+    for source in handlers.filter(|source| !is_test(source)) {
+        for name in names_after(&source.code, "axum::extract::") {
+            // The scope in a path is checked where it is read.
+            let is_scope =
+                source.path.ends_with("fields.rs") && ["FromRequestParts", "RawPathParams"].contains(&&*name);
+            assert!(name == "State" || is_scope, "{} takes `{name}`", source.path.display());
+        }
+        for unchecked in ["): Json<", ": Bytes,", ": Request", ": Body,", "Form<"] {
+            assert!(!source.code.contains(unchecked), "{} takes `{unchecked}`", source.path.display());
+        }
+        count += 1;
+    }
+    assert!(count > 10);
+}
+
 /// The service asks traits; which database and which client stand behind them is decided where the program starts.
 #[test]
 fn the_service_knows_traits_and_not_what_implements_them() {

@@ -30,6 +30,16 @@ impl KeyId {
     pub const fn new(bytes: [u8; ID_DIGITS / 2]) -> Self {
         Self(bytes)
     }
+
+    fn read(digits: &[u8]) -> Result<Self, InvalidKeyId> {
+        // One id has one text, so no upper case.
+        if digits.iter().any(u8::is_ascii_uppercase) {
+            return Err(InvalidKeyId);
+        }
+        let mut bytes = [0; ID_DIGITS / 2];
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| InvalidKeyId)?;
+        Ok(Self(bytes))
+    }
 }
 
 /// Why a text is not the id of a key.
@@ -41,12 +51,7 @@ impl FromStr for KeyId {
     type Err = InvalidKeyId;
 
     fn from_str(text: &str) -> Result<Self, InvalidKeyId> {
-        if !text.bytes().all(is_digit) {
-            return Err(InvalidKeyId);
-        }
-        let mut bytes = [0; ID_DIGITS / 2];
-        hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidKeyId)?;
-        Ok(Self(bytes))
+        Self::read(text.as_bytes())
     }
 }
 
@@ -109,13 +114,16 @@ pub fn format_key(id: KeyId, secret: &[u8; SECRET_DIGITS / 2]) -> SecretString {
     SecretString::from(format!("{body}_{}", check_of(body.as_bytes())))
 }
 
-/// The id in a text that has the form of a key. The check is not looked at: [`is_misspelt`] does, where it matters.
+/// The id in a text that has the form of a key. Secret and check are not looked at: the digest of a key says all about them,
+/// and [`is_misspelt`] tells where that is another.
 pub fn key_id(text: &[u8]) -> Option<KeyId> {
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() == KEY_BYTES)?;
-    let (id, rest) = text.strip_prefix(PREFIX)?.split_once('_')?;
-    let (secret, check) = rest.split_once('_')?;
-    let digits = |text: &str, count| text.len() == count && text.bytes().all(is_digit);
-    (digits(secret, SECRET_DIGITS) && digits(check, CHECK_DIGITS)).then(|| id.parse().ok())?
+    let text = text.strip_prefix(PREFIX.as_bytes()).filter(|_| text.len() == KEY_BYTES)?;
+    let (id, rest) = text.split_at_checked(ID_DIGITS)?;
+    let between = [rest.first(), rest.get(1 + SECRET_DIGITS)];
+    if between != [Some(&b'_'); 2] {
+        return None;
+    }
+    KeyId::read(id).ok()
 }
 
 /// Whether a text starts like a key and cannot be one: cut off, or with a wrong character in it.
@@ -132,8 +140,4 @@ pub fn is_misspelt(text: &[u8]) -> bool {
 fn check_of(body: &[u8]) -> String {
     let digest = Sha256::digest(body);
     hex::encode(&digest[..CHECK_DIGITS / 2])
-}
-
-fn is_digit(byte: u8) -> bool {
-    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }

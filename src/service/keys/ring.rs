@@ -37,7 +37,7 @@ struct KnownKey {
     digest: KeyDigest,
     rights: Arc<KeyRights>,
     expires_at_ms: Option<i64>,
-    revoked: bool,
+    revoked_at_ms: Option<i64>,
     revision: i64,
     usage: Arc<Usage>,
 }
@@ -54,7 +54,7 @@ impl KnownKey {
             digest: row.digest,
             rights: Arc::new(KeyRights::new(row.id, role, bindings)),
             expires_at_ms: row.expires_at_ms,
-            revoked: row.revoked_at_ms.is_some(),
+            revoked_at_ms: row.revoked_at_ms,
             revision: row.revision,
             usage,
         })
@@ -116,7 +116,7 @@ impl KeyRing {
         let Some(known) = known else {
             return Err(if is_misspelt(key) { KeyRefusal::Misspelt } else { KeyRefusal::Unknown });
         };
-        if known.revoked {
+        if known.revoked_at_ms.is_some() {
             return Err(KeyRefusal::Revoked);
         }
         if known.expires_at_ms.is_some_and(|expires| expires <= now) {
@@ -127,7 +127,9 @@ impl KeyRing {
     }
 
     fn has_admin(&self, now: i64) -> bool {
-        let is_live = |key: &&KnownKey| !key.revoked && key.expires_at_ms.is_none_or(|expires| expires > now);
+        let is_live = |key: &&KnownKey| {
+            key.revoked_at_ms.is_none() && key.expires_at_ms.is_none_or(|expires| expires > now)
+        };
         self.read().values().filter(is_live).any(|key| key.rights.role == Role::Admin)
     }
 
@@ -175,7 +177,8 @@ impl KeyRing {
 
     /// Forgets keys that ended before then.
     fn forget_ended(&self, before_ms: i64) {
-        self.write().retain(|_, key| key.expires_at_ms.is_none_or(|expires| expires >= before_ms));
+        let is_left = |end: Option<i64>| end.is_none_or(|end| end >= before_ms);
+        self.write().retain(|_, key| is_left(key.expires_at_ms) && is_left(key.revoked_at_ms));
     }
 }
 
@@ -293,6 +296,22 @@ mod tests {
         // A read that began before the revocation comes late.
         ring.keep([&KeyRow { revision: 2, ..first }]);
         assert_eq!(ask(&ring, &key, 1), Err(KeyRefusal::Revoked));
+    }
+
+    #[test]
+    fn what_ended_long_ago_is_forgotten() {
+        let ring = KeyRing::default();
+        let ended = [(1, Some(5), None), (2, None, Some(5)), (3, Some(50), Some(40)), (4, None, None)];
+        let rows = ended.map(|(id, expires_at_ms, revoked_at_ms)| KeyRow {
+            expires_at_ms,
+            revoked_at_ms,
+            ..row(id, 1).0
+        });
+        ring.keep(&rows);
+        ring.forget_ended(10);
+        let mut left: Vec<KeyId> = ring.read().keys().copied().collect();
+        left.sort_unstable();
+        assert_eq!(left, [KeyId::new([3; 8]), KeyId::new([4; 8])]);
     }
 
     #[test]
