@@ -178,7 +178,10 @@ where
                 let mut inner = std::mem::replace(&mut self.inner, copy);
                 let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
                 Box::pin(async move {
-                    let identified = context.auth().identify_anew(&parts.headers).await;
+                    let identified = context.auth().identify_anew(&parts.headers);
+                    // The time of those that wait for a database counts like that of any answer.
+                    let identified = tokio::time::timeout(limit, identified).await;
+                    let identified = identified.unwrap_or_else(|_| Err(timed_out(limit)));
                     let response = match admit(&routes, &mut parts, identified) {
                         Ok(()) => answered(inner.call(Request::from_parts(parts, body)), limit).await,
                         Err(problem) => {
