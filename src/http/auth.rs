@@ -1,7 +1,7 @@
 //! Who is asking. Runs before paths, bodies and 404s are looked at.
 //!
 //! Owns the open paths, the bearer scheme and the admin key of the settings. Stored keys are the service's; what a role may
-//! ask is decided by [`crate::http::access`], whose data by [`crate::http::scoped`].
+//! ask is decided by `access`, whose data by `scoped`.
 
 use axum::http::{HeaderMap, header};
 
