@@ -46,3 +46,4 @@ mod search;
 mod selections;
 mod sessions;
 mod targets;
+mod tenants;
