@@ -14,10 +14,11 @@ use super::digest::{Digest, head_text};
 use super::format::Format;
 use super::grant::{View, ViewTool};
 use super::listing_base::ListingChanges;
-use super::plan::{ArgMaps, Plan, Told, with_envelope};
+use super::plan::{ArgMaps, Plan, with_envelope};
 use super::policy::ListingPlacement;
 use super::target::{ArrayEntry, TargetTool};
 use super::tokens::TokenEstimate;
+use super::told::Told;
 use super::warning::Warning;
 
 /// How many tools of each kind there are.
@@ -136,6 +137,7 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
             (tool, told.fitting(tool, &made, plan.target, &mut strict_room))
         })
         .collect();
+    // What the target does not take stays out, also where another one found it.
     let warm: Vec<(&ViewTool, &ArrayEntry)> = made
         .iter()
         .filter_map(|(tool, made)| Some((*tool, made.entry(tool.wire_name(), &tool.tool.tool)?)))
@@ -143,25 +145,22 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     let mut hash = plan.base_hash.clone();
     let mut name_map = Cow::Borrowed(&plan.base_names);
     let mut arg_map = Cow::Borrowed(&plan.base_args);
-    for (tool, made) in &made {
-        if let Some(wire) = tool.mapped_name() {
-            name_map.to_mut().insert(wire.to_owned(), tool.stored_name().to_owned());
-        }
-        if let Some(map) = made.arg_map_document() {
-            arg_map.to_mut().insert(tool.wire_name().to_owned(), map);
-        }
+    for (tool, made) in made.iter().filter(|(_, made)| !made.left_out) {
         told.about(tool, made);
+        let wire = tool.wire_name();
+        // A deferred tool of the array is in the maps already.
+        if let Some(mapped) = tool.mapped_name().filter(|wire| !plan.base_names.contains_key(*wire)) {
+            name_map.to_mut().insert(mapped.to_owned(), tool.stored_name().to_owned());
+            hash.add(mapped.as_bytes()).add(tool.stored_name().as_bytes());
+        }
+        if let Some(map) = made.arg_map_document().filter(|_| !plan.base_args.contains_key(wire)) {
+            hash.add(serde_json::to_string(&map).unwrap_or_default().as_bytes());
+            arg_map.to_mut().insert(wire.to_owned(), map);
+        }
     }
     let told = told.warnings();
     for (_, entry) in &warm {
         hash.add(&entry.digest.to_be_bytes());
-    }
-    // The map names tools of the array only, but two tools may look the same and mean different stored names.
-    for (wire, stored) in &*name_map {
-        hash.add(wire.as_bytes()).add(stored.as_bytes());
-    }
-    if !arg_map.is_empty() {
-        hash.add(serde_json::to_string(&*arg_map).unwrap_or_default().as_bytes());
     }
     let fingerprint = hash.finish().to_string();
 
@@ -415,7 +414,7 @@ mod tests {
             let config = json!({"core": ["tool.003"], "listing_placement": placement});
             let (old, policy) = view(20, config.clone());
             let plan = Plan::build(&old, &policy, Target::default(), 128_000);
-            let base = ListingBase::of(plan.tier, plan.listing.as_ref().unwrap(), &old);
+            let base = ListingBase::of(plan.tier, plan.listing.as_ref().unwrap(), &old, Target::default());
             let input = AnswerInput { warm: &[9], ..AnswerInput::default() };
             let first = answer(&old, &plan, &input);
 

@@ -27,6 +27,9 @@ pub struct StoredCounts {
     pub name: u32,
 }
 
+/// Goes up with every change of what is written for a tool, so that older counts are made anew.
+const COUNTS_VERSION: &str = "v2";
+
 impl StoredCounts {
     fn of(tool: &Tool, wire_name: &str, short: &str) -> Self {
         let line = tokens::count(&listing_line(wire_name, short)) as u32;
@@ -36,12 +39,13 @@ impl StoredCounts {
 
     /// The text that stands beside the tool in the store.
     pub fn to_text(&self) -> String {
-        format!("{};{};{}", self.formats.to_text(), self.line, self.name)
+        format!("{COUNTS_VERSION};{};{};{}", self.formats.to_text(), self.line, self.name)
     }
 
     /// Reads the stored text; nothing when another version wrote it, and the tool is counted again.
     pub fn from_text(text: &str) -> Option<Self> {
         let mut parts = text.split(';');
+        parts.next().filter(|version| *version == COUNTS_VERSION)?;
         let formats = TokenCounts::from_text(parts.next()?)?;
         let line = parts.next()?.parse().ok()?;
         let name = parts.next()?.parse().ok()?;
@@ -359,7 +363,7 @@ impl Upload {
             self.warnings.push(Warning::new("hidden_characters", detail).at(pointer).for_tool(tool.name()));
         }
         if !takes_object(tool.parameters()) {
-            let detail = "the schema's root is no object: providers may refuse the tool, and arguments are not checked";
+            let detail = "the schema's root is no object: arguments are sent under the key `value`, and are not checked";
             self.warnings.push(Warning::new("schema_not_object", detail).at(pointer).for_tool(tool.name()));
         }
         match self.tools.get(&tool.key()) {

@@ -96,6 +96,12 @@ impl ViewTool {
         Some(self.wire_name()).filter(|wire| *wire != self.stored_name())
     }
 
+    /// The tool without strict mode, whoever wanted it.
+    pub fn plain_for(&self, target: Target) -> Arc<TargetTool> {
+        let made = self.for_target(Target { strict: false, ..target });
+        made.without_own_strict(self.wire_name(), &self.tool.tool).unwrap_or(made)
+    }
+
     /// The tool as it stands in an array for this target.
     pub fn for_target(&self, target: Target) -> Arc<TargetTool> {
         match &self.renamed {
@@ -167,9 +173,9 @@ pub struct View {
     candidates: Vec<Vec<u32>>,
     mapped: HashMap<Box<str>, u32>,
     uploaded: HashMap<Box<str>, Vec<u32>>,
-    /// Names that the tools have on the wire under other profiles, made when one of them is asked for: an agent that
+    /// Names that the tools have on the wire under other profiles, or had before they were qualified, made when one of them is asked for: an agent that
     /// changes its provider in the middle of a conversation still calls by them.
-    other_names: OnceLock<HashMap<Box<str>, u32>>,
+    other_names: OnceLock<HashMap<Box<str>, Vec<u32>>>,
 }
 
 /// Warnings of one kind about `core` in one answer, and selectors that are looked at for them.
@@ -326,33 +332,42 @@ impl View {
         if let Some(id) = self.mapped.get(name).copied().or_else(|| self.by_stored(name)) {
             return Resolved::Tool(id);
         }
-        match self.uploaded.get(name).map(Vec::as_slice) {
-            None | Some([]) => self.by_other_name(name).map_or(Resolved::Unknown, Resolved::Tool),
+        let found = self.uploaded.get(name).or_else(|| self.by_other_name(name));
+        match found.map(Vec::as_slice) {
+            None | Some([]) => Resolved::Unknown,
             Some([one]) => Resolved::Tool(*one),
             Some(several) => Resolved::Ambiguous(several),
         }
     }
 
-    fn by_other_name(&self, name: &str) -> Option<u32> {
+    /// Names on the wire that other profiles have, or that a tool had before it was qualified.
+    fn by_other_name(&self, name: &str) -> Option<&Vec<u32>> {
         // Each of them ends in a hash.
         let hash = name.rsplit('_').next().filter(|hash| hash.len() == 8)?;
         if !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
         let names = self.other_names.get_or_init(|| {
-            let mut names = HashMap::new();
+            let mut names: HashMap<Box<str>, Vec<u32>> = HashMap::new();
             for (id, tool) in (0..).zip(&self.tools) {
-                let of_profiles = Profile::ALL.iter().map(|profile| profile.wire_name(tool.stored_name()));
-                for other in of_profiles.chain([Cow::Borrowed(tool.tool.wire_name())]) {
+                let uploaded = tool.tool.tool.name();
+                let of = |name| Profile::ALL.iter().map(move |profile| profile.wire_name(name));
+                let all =
+                    of(tool.stored_name()).chain(of(uploaded)).chain([Cow::Borrowed(tool.tool.wire_name())]);
+                for other in all {
                     // Most names fit everywhere.
-                    if other != tool.stored_name() && other != tool.wire_name() {
-                        names.insert(other.into(), id);
+                    if other == tool.stored_name() || other == tool.wire_name() || other == uploaded {
+                        continue;
+                    }
+                    let ids = names.entry(other.into()).or_default();
+                    if ids.last() != Some(&id) {
+                        ids.push(id);
                     }
                 }
             }
             names
         });
-        names.get(name).copied()
+        names.get(name)
     }
 
     /// Every tool that a name selects: by its stored, wire or uploaded name, all that match.

@@ -342,6 +342,25 @@ impl<'de> Visitor<'de> for Key<'_, 'de> {
     }
 }
 
+/// Appends JSON text without the white space between its parts: what an uploader's editor put there is no content, and costs
+/// tokens.
+pub fn push_compact(json: &str, out: &mut String) {
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\n' | b'\t' | b'\r');
+    let (mut in_text, mut escaped, mut start) = (false, false, 0);
+    for (at, byte) in json.bytes().enumerate() {
+        if in_text {
+            in_text = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if byte == b'"' {
+            in_text = true;
+        } else if is_space(byte) {
+            out.push_str(&json[start..at]);
+            start = at + 1;
+        }
+    }
+    out.push_str(&json[start..]);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -437,6 +456,22 @@ mod tests {
             let object: serde_json::Map<_, _> = keys.into_iter().map(|key| (key, 1.into())).collect();
             let text = serde_json::Value::Object(object).to_string();
             prop_assert!(check(text.as_bytes(), JsonLimits::strict(64)).is_ok());
+        }
+    }
+
+    #[test]
+    fn white_space_goes_and_everything_else_stays() {
+        let compact = |text: &str| {
+            let mut out = String::new();
+            push_compact(text, &mut out);
+            out
+        };
+        assert_eq!(
+            compact("{ \"a b\" :\n\t[ 1.50 , \"x \\\" { y\\\\\" , true ] , \"č\" : null }\r\n"),
+            "{\"a b\":[1.50,\"x \\\" { y\\\\\",true],\"č\":null}"
+        );
+        for value in [serde_json::json!({"a": [" \\ ", {"b\n": "\""}]}), serde_json::json!(" ")] {
+            assert_eq!(compact(&serde_json::to_string_pretty(&value).unwrap()), value.to_string());
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 /// Entries of an array joined by commas, each with the tool that it is of.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct LateEntries {
     json: String,
     /// Ids of tools in a view, and where their entries stand.
@@ -21,14 +21,6 @@ impl LateEntries {
         let start = self.json.len();
         self.json.push_str(entry);
         self.places.push((id, start..self.json.len()));
-    }
-
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
     }
 
     /// Length of the joined entries, in bytes.

@@ -8,7 +8,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::catalog::listing_line;
-use super::format::Format;
 use super::format::native::Exposure;
 use super::target::Target;
 use super::text::{clip, label, one_line};
@@ -60,13 +59,19 @@ pub struct Listing {
 }
 
 /// The first line of every listing: how its tools are reached.
-pub fn header(target: Target, bridge_prefix: &str) -> String {
+///
+/// `some_left_out` says that the provider does not take some of them.
+pub fn header(target: Target, bridge_prefix: &str, some_left_out: bool) -> String {
     if target.exposure == Exposure::Native {
-        // The search of the Responses format has no name of its own.
-        let prefix = if target.format == Format::OpenaiResponses { "" } else { bridge_prefix };
+        let search = target.search_name(bridge_prefix);
+        let others = if some_left_out {
+            format!("; those that are not found so with {bridge_prefix}tool_call")
+        } else {
+            String::new()
+        };
         return format!(
             "These tools are available too, though they are not loaded unless they also stand in your tool list: find them \
-             with {prefix}tool_search (a name of this list finds its tool), then call them directly.\n"
+             with {search} (a name of this list finds its tool), then call them directly{others}.\n"
         );
     }
     format!(
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
 
     fn head() -> String {
-        header(Target::default(), "")
+        header(Target::default(), "", false)
     }
 
     struct Made {

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::digest::{Digest, head_text};
-use super::grant::{BridgeTool, Resolved, View};
+use super::grant::{Resolved, View};
 use super::listing::FORMS;
 use super::plan::PlacedListing;
 use super::policy::ListingPlacement;
+use super::target::Target;
 
 /// Names of each kind in [`ListingChanges`], and in its text, which is paid for in every later turn.
 const MAX_NAMED: usize = 50;
@@ -56,8 +57,9 @@ pub struct ListingChanges {
 
 impl ListingBase {
     /// The base that a session gets from the present state.
-    pub fn of(tier: u8, listing: &PlacedListing, view: &View) -> Self {
-        let tools = deferred(view).into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect();
+    pub fn of(tier: u8, listing: &PlacedListing, view: &View, target: Target) -> Self {
+        let tools =
+            deferred(view, target).into_iter().map(|(name, digest)| (name.to_owned(), digest)).collect();
         Self { tier, listing: listing.clone(), tools }
     }
 
@@ -103,8 +105,8 @@ impl ListingBase {
     ///
     /// A tool that stands in the array by now needs no telling, and one that cannot run at the moment is named in the
     /// answer's `unavailable`.
-    pub fn changes(&self, view: &View) -> Option<ListingChanges> {
-        let present = deferred(view);
+    pub fn changes(&self, view: &View, target: Target) -> Option<ListingChanges> {
+        let present = deferred(view, target);
         let find = |name: &str| present.binary_search_by(|(known, _)| (*known).cmp(name)).ok();
         let (mut removed, mut changed) = (Vec::new(), Vec::new());
         for (name, digest) in &self.tools {
@@ -127,14 +129,15 @@ impl ListingBase {
             removed: named(&removed),
             changed: named(&changed),
             more: kinds.iter().map(|(_, names)| names.len().saturating_sub(MAX_NAMED)).sum(),
-            text: told(&kinds, &view.bridge_prefix),
+            text: told(&kinds, &target.search_name(&view.bridge_prefix)),
         })
     }
 }
 
 /// The deferred tools that are to be seen now: wire name and head of the digest, by name.
-fn deferred(view: &View) -> Vec<(&str, u64)> {
-    let tools = view.visible().filter(|(_, tool)| !tool.core);
+fn deferred(view: &View, target: Target) -> Vec<(&str, u64)> {
+    // What the target does not take is reached like deferred tools, also where it is core.
+    let tools = view.visible().filter(|(_, tool)| !tool.core || tool.for_target(target).left_out);
     let mut tools: Vec<(&str, u64)> =
         tools.map(|(_, tool)| (tool.wire_name(), tool.tool.tool.digest().short())).collect();
     tools.sort_unstable();
@@ -150,7 +153,7 @@ fn is_of(view: &View, name: &str) -> bool {
 }
 
 /// The line for the conversation. Wire names cannot break it.
-fn told(kinds: &[(&str, &Vec<&str>)], bridge_prefix: &str) -> String {
+fn told(kinds: &[(&str, &Vec<&str>)], search: &str) -> String {
     let part = |(what, names): &(&str, &Vec<&str>)| {
         let shown = names.iter().take(MAX_TOLD).copied().collect::<Vec<_>>().join(", ");
         match names.len().saturating_sub(MAX_TOLD) {
@@ -161,7 +164,7 @@ fn told(kinds: &[(&str, &Vec<&str>)], bridge_prefix: &str) -> String {
     let parts: Vec<String> = kinds.iter().filter(|(_, names)| !names.is_empty()).map(part).collect();
     let mut text = format!("Since the tools were listed: {}.", parts.join("; "));
     if kinds.iter().any(|(_, names)| names.len() > MAX_TOLD) {
-        text.push_str(&format!(" {} finds all that there are now.", BridgeTool::Search.name(bridge_prefix)));
+        text.push_str(&format!(" {search} finds all that there are now."));
     }
     text
 }
@@ -179,7 +182,6 @@ mod tests {
     use crate::core::plan::Plan;
     use crate::core::policy::{Layer, Policy, merge, parse};
     use crate::core::profile::Profile;
-    use crate::core::target::Target;
 
     fn policy(config: &Value) -> Policy {
         merge(&parse(config).unwrap().layer, &Layer::default())
@@ -210,7 +212,7 @@ mod tests {
 
     fn base(view: &View, config: &Value) -> ListingBase {
         let plan = Plan::build(view, &policy(config), Target::default(), 128_000);
-        ListingBase::of(plan.tier, plan.listing.as_ref().unwrap(), view)
+        ListingBase::of(plan.tier, plan.listing.as_ref().unwrap(), view, Target::default())
     }
 
     #[test]
@@ -220,13 +222,13 @@ mod tests {
         let base = base(&before, &config);
         assert_eq!(ListingBase::from_text(&base.to_text()).as_ref(), Some(&base));
         assert_eq!(ListingBase::from_text("{}"), None);
-        assert_eq!(base.changes(&before), None);
+        assert_eq!(base.changes(&before, Target::default()), None);
 
         let mut tools = numbered(2, 20);
         tools[0]["description"] = json!("Does something else.");
         tools.extend([tool("odd name", "New."), tool("zeta", "New.")]);
         let after = view(&tools, &config, json!({}));
-        let changes = base.changes(&after).unwrap();
+        let changes = base.changes(&after, Target::default()).unwrap();
         let wire = after.visible().find(|(_, tool)| tool.stored_name() == "odd name").unwrap().1.wire_name();
         assert_eq!((changes.added, changes.more), (vec![wire.to_owned(), "zeta".to_owned()], 0));
         assert_eq!(
@@ -248,23 +250,27 @@ mod tests {
         let mut tools = [numbered(0, 20), vec![tool("core_b", "B.")]].concat();
         tools[12]["always_load"] = json!(true);
         let selection = json!({"unavailable": ["t00*", "late*"]});
-        assert_eq!(base.changes(&view(&tools, &config, selection.clone())).map(|changes| changes.text), None);
+        assert_eq!(
+            base.changes(&view(&tools, &config, selection.clone()), Target::default())
+                .map(|changes| changes.text),
+            None
+        );
         tools.push(tool("later", "Cannot run yet."));
-        assert_eq!(base.changes(&view(&tools, &config, selection)), None);
+        assert_eq!(base.changes(&view(&tools, &config, selection), Target::default()), None);
         // A tool that left the array is in no list any more.
         let left = view(
             &[numbered(0, 20), vec![tool("core_a", "A.")]].concat(),
             &json!({"enabled": "on"}),
             json!({}),
         );
-        assert_eq!(base.changes(&left).unwrap().added, ["core_a"]);
+        assert_eq!(base.changes(&left, Target::default()).unwrap().added, ["core_a"]);
     }
 
     #[test]
     fn many_changes_are_counted_and_few_are_named() {
         let config = json!({"enabled": "on"});
         let base = base(&view(&numbered(0, 70), &config, json!({})), &config);
-        let changes = base.changes(&view(&numbered(70, 131), &config, json!({}))).unwrap();
+        let changes = base.changes(&view(&numbered(70, 131), &config, json!({})), Target::default()).unwrap();
         assert_eq!((changes.added.len(), changes.removed.len(), changes.more), (50, 50, 11 + 20));
         assert!(changes.text.contains("t089 and 41 more; removed t000, "), "{}", changes.text);
         assert!(changes.text.ends_with("t019 and 50 more. tool_search finds all that there are now."));

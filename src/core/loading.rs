@@ -54,16 +54,15 @@ impl Loading {
         is_present: impl Fn(&ViewTool) -> bool,
         budget: usize,
     ) -> Self {
-        // Never strict: how many may be is for the tools of the array.
-        let target = Target { strict: false, ..target };
         let mut loading = Self::default();
         for id in found.iter().copied() {
             let Some(tool) = view.get(id) else { continue };
-            let made = tool.for_target(target);
-            if is_present(tool) {
-                loading.present.push(id);
-            } else if made.left_out {
+            // Never strict: how many may be is for the tools of the array.
+            let made = tool.plain_for(target);
+            if made.left_out {
                 loading.left_out.push(id);
+            } else if is_present(tool) {
+                loading.present.push(id);
             } else if loading.loaded.is_empty() || loading.tokens + made.tokens <= budget {
                 loading.tokens += made.tokens;
                 loading.loaded.push((id, made));
@@ -72,10 +71,6 @@ impl Loading {
             }
         }
         loading
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.loaded.is_empty()
     }
 
     /// Names of the loaded tools as the model uses them.

@@ -16,8 +16,10 @@ use super::late::LateEntries;
 use super::listing::{self, ListedGroup, ListedTool};
 use super::listing_base::{ListingBase, ListingChanges};
 use super::policy::{ListingPlacement, Policy, Switch};
-use super::target::{ArrayEntry, StrictRoom, Target, TargetTool};
+use super::strict_room::StrictRoom;
+use super::target::{ArrayEntry, Target, TargetTool};
 use super::tokens;
+use super::told::{Told, left_out_warnings};
 use super::warning::Warning;
 
 /// By wire name, the changes of a tool's arguments, see [`TargetTool::arg_map_document`].
@@ -58,7 +60,7 @@ pub struct Plan {
     pub(super) deferred: usize,
     pub(super) bridge: usize,
     /// Deferred tools, where the provider wants them in the array.
-    pub(super) late: LateEntries,
+    pub(super) late: Arc<LateEntries>,
     pub(super) tokens_all: usize,
     pub(super) tokens_base: usize,
     /// Of strict tools, what is left for those that are found.
@@ -83,7 +85,7 @@ impl Plan {
                 listed.as_ref().map_or(if policy.listing == Switch::Off { 3 } else { 1 }, |listed| listed.1);
             listing = listed.map(|listed| listed.0);
         }
-        let base = listing.as_ref().map(|listing| ListingBase::of(tier, listing, view).to_text());
+        let base = listing.as_ref().map(|listing| ListingBase::of(tier, listing, view, target).to_text());
         let listing_base = base.map(|text| ListingBase::digest(&text));
         Self { listing_base, ..Self::compose(view, target, (tier, listing), warnings) }
     }
@@ -93,7 +95,10 @@ impl Plan {
         let listing = base.listing.clone();
         let mut warnings = Vec::new();
         let target = exposed(view, policy, target, &mut warnings);
-        if listing.text == listing::header(target, &view.bridge_prefix) {
+        if [true, false]
+            .iter()
+            .any(|some| listing.text == listing::header(target, &view.bridge_prefix, *some))
+        {
             warnings.push(over_budget(listing_budget(policy, window)));
         }
         if policy.listing_placement != listing.placement {
@@ -101,7 +106,7 @@ impl Plan {
         }
         Self {
             listing_base: Some(ListingBase::digest(&base.to_text())),
-            changes: base.changes(view),
+            changes: base.changes(view, target),
             ..Self::compose(view, target, (base.tier, Some(listing)), warnings)
         }
     }
@@ -143,7 +148,7 @@ impl Plan {
             core: base.len(),
             deferred: if active { view.visible().count() - sent().count() } else { 0 },
             bridge: 0,
-            late: LateEntries::default(),
+            late: Arc::default(),
             tokens_all: with_envelope(
                 format,
                 view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
@@ -182,9 +187,25 @@ impl Plan {
                 plan.declare(view, &mut told);
             }
         }
+        // Two tools may look the same and mean different stored names.
+        for (wire, stored) in &plan.base_names {
+            plan.base_hash.add(wire.as_bytes()).add(stored.as_bytes());
+        }
+        if !plan.base_args.is_empty() {
+            plan.base_hash.add(serde_json::to_string(&plan.base_args).unwrap_or_default().as_bytes());
+        }
         plan.warnings.extend(told.warnings());
         plan.listing = listing;
         plan
+    }
+
+    /// Takes the deferred entries of another plan of the same view for its own where they are the same. Whether they are.
+    pub fn share_late(&mut self, other: &Self) -> bool {
+        let same = self.late == other.late;
+        if same {
+            self.late = Arc::clone(&other.late);
+        }
+        same
     }
 
     /// Appends core tools of one group: one by one, or as a namespace.
@@ -206,18 +227,21 @@ impl Plan {
     /// Appends the deferred tools as the provider knows them, in the order of core. Never strict: how many may be is
     /// for those that the model sees.
     fn declare(&mut self, view: &View, told: &mut Told) {
-        let target = Target { strict: false, ..self.target };
-        let mut deferred: Vec<(u32, &ViewTool)> = view.visible().filter(|(_, tool)| !tool.core).collect();
+        // Also what cannot run at the moment: a conversation may name it.
+        let mut deferred: Vec<(u32, &ViewTool)> =
+            (0..).zip(&view.tools).filter(|(_, tool)| !tool.core).collect();
         deferred.sort_by_key(|(_, tool)| (tool.tool.tool.group(), tool.stored_name()));
+        let mut late = LateEntries::default();
         for (id, tool) in deferred {
-            let made = tool.for_target(target);
-            let entry = made.entry(tool.wire_name(), &tool.tool.tool);
-            let Some(json) = entry.and_then(|entry| native::deferred(&entry.json)) else { continue };
-            self.late.push(id, &json);
+            let made = tool.plain_for(self.target);
+            let entry = made.entry_text(tool.wire_name(), &tool.tool.tool);
+            let Some(json) = entry.and_then(|entry| native::deferred(&entry)) else { continue };
+            late.push(id, &json);
             self.base_hash.add(json.as_bytes());
             told.about(tool, &made);
             self.note(tool, &made);
         }
+        self.late = Arc::new(late);
     }
 
     /// Notes what a tool of the array is called and takes otherwise than it came.
@@ -245,7 +269,7 @@ impl Plan {
     /// How many more tools the provider takes; none where it names no figure. An error holds how many there are, where those that
     /// always stand in the array are too many already, and how many it takes.
     pub fn room(&self) -> Result<Option<usize>, (usize, usize)> {
-        let Some(most) = self.target.profile.limits().max_tools.value else { return Ok(None) };
+        let Some(most) = self.target.max_tools() else { return Ok(None) };
         let there = self.core + self.bridge;
         most.checked_sub(there).map(Some).ok_or((there, most))
     }
@@ -255,10 +279,15 @@ impl Plan {
         self.tier == 0
     }
 
-    /// Approximate size in memory, in bytes.
+    /// Approximate size in memory of its deferred entries, which plans may share, in bytes.
+    pub fn late_bytes(&self) -> usize {
+        self.late.bytes()
+    }
+
+    /// Approximate size in memory without them, in bytes.
     pub fn bytes(&self) -> usize {
         let names: usize = self.base_names.iter().map(|(wire, stored)| wire.len() + stored.len() + 64).sum();
-        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len()) + self.late.bytes();
+        let listing = self.listing.as_ref().map_or(0, |listing| listing.text.len());
         let changes = self.changes.as_ref().map_or(0, |changes| 4 * changes.text.len() + 256);
         self.base.len() + self.base_digests.len() + names + listing + self.listing_json.len() + changes + 512
     }
@@ -275,7 +304,7 @@ fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[
         Switch::Off => false,
         Switch::On => true,
         Switch::Auto => {
-            if target.profile.limits().max_tools.value.is_some_and(|most| view.tools.len() > most) {
+            if target.max_tools().is_some_and(|most| view.tools.len() > most) {
                 return true;
             }
             let schemas: usize = deferred().map(|(_, made)| made.tokens).sum();
@@ -299,8 +328,9 @@ fn exposed(view: &View, policy: &Policy, target: Target, warnings: &mut Vec<Warn
         );
     }
     let declared = target.exposure == Exposure::Native && native::declares_deferred(target.format);
-    if declared && view.tools.len() + BridgeTool::ALL.len() > native::MAX_DECLARED {
-        let most = native::MAX_DECLARED;
+    if let Some(most) =
+        target.max_tools().filter(|most| declared && view.tools.len() + BridgeTool::ALL.len() > *most)
+    {
         let detail = format!("the provider takes at most {most} tools; they are reached through the bridge");
         return bridge(detail, warnings);
     }
@@ -322,7 +352,8 @@ fn bridge_entries(
     let search = native::search_entry(target.format, &BridgeTool::Search.name(prefix), listing);
     // What the provider does not take cannot be loaded: it is described and called.
     let others = [BridgeTool::Describe, BridgeTool::Call].into_iter().map(render);
-    let others = others.filter(|_| made.iter().any(|made| made.left_out));
+    let left_out = view.visible().any(|(id, _)| made.get(id as usize).is_some_and(|made| made.left_out));
+    let others = others.filter(|_| left_out);
     search.into_iter().chain(others).collect()
 }
 
@@ -341,7 +372,8 @@ fn plan_listing(
         return None;
     }
     let budget = listing_budget(policy, window);
-    let header = listing::header(target, &view.bridge_prefix);
+    let some_left_out = deferred.iter().any(|(_, tool)| tool.for_target(target).left_out);
+    let header = listing::header(target, &view.bridge_prefix, some_left_out);
     let listing = listing::render(&listed_groups(view, deferred), budget, header)?;
     if listing.header_only {
         warnings.push(over_budget(budget));
@@ -420,87 +452,6 @@ fn listing_digest(listing: &PlacedListing) -> String {
 /// The tools of a view for a target, by id.
 fn made_for(view: &View, target: Target) -> Vec<Arc<TargetTool>> {
     view.tools.iter().map(|tool| tool.for_target(target)).collect()
-}
-
-/// Warnings of one kind about the tools of an array; more are counted.
-const MAX_TOLD: usize = 20;
-
-/// What is said otherwise about the tools of an array than they came.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    clipped: Vec<Warning>,
-    mended: Vec<Warning>,
-    unstrict: Vec<Warning>,
-}
-
-impl Told {
-    /// A tool as it may stand in the array: without strict mode, where the provider takes no more of that in a request.
-    pub(super) fn fitting(
-        &mut self,
-        tool: &ViewTool,
-        made: &Arc<TargetTool>,
-        target: Target,
-        room: &mut StrictRoom,
-    ) -> Arc<TargetTool> {
-        if room.take(made) {
-            return Arc::clone(made);
-        }
-        let detail = "sent without strict mode: the provider takes no more strict tools in one request";
-        self.unstrict.push(Warning::new("not_strict", detail).for_tool(tool.stored_name()));
-        let plain = tool.for_target(Target { strict: false, ..target });
-        if !plain.is_strict() {
-            return plain;
-        }
-        Arc::new(plain.without_own_strict(tool.wire_name(), &tool.tool.tool))
-    }
-
-    pub(super) fn about(&mut self, tool: &ViewTool, made: &TargetTool) {
-        let name = tool.stored_name();
-        if made.clipped {
-            let detail =
-                "the description is longer than the format allows and was cut; tool_describe has all of it";
-            self.clipped.push(Warning::new("description_clipped", detail).for_tool(name));
-        }
-        if let Some(lint) = made.lints.iter().find(|lint| lint.code == "not_strict" && made.loses_strict()) {
-            self.unstrict.push(Warning::new("not_strict", lint.detail.as_str()).for_tool(name));
-        }
-        let lossy = || made.lints.iter().filter(|lint| lint.lossy);
-        if let Some(lint) = lossy().next() {
-            let and = match lossy().count() - 1 {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            let place = if lint.pointer.is_empty() { "in its schema" } else { &lint.pointer };
-            let detail =
-                format!("{place}: {}{and}; calls are checked against the tool's own schema", lint.detail);
-            self.mended.push(Warning::new("schema_mended", detail).for_tool(name));
-        }
-    }
-
-    pub(super) fn warnings(self) -> Vec<Warning> {
-        let kinds = [self.clipped, self.mended, self.unstrict];
-        kinds.into_iter().flat_map(|warnings| bounded(warnings, MAX_TOLD)).collect()
-    }
-}
-
-/// The first warnings of one kind, and how many more there are.
-fn bounded(mut warnings: Vec<Warning>, most: usize) -> Vec<Warning> {
-    let more = warnings.len().saturating_sub(most);
-    warnings.truncate(most);
-    if let Some(code) = warnings.first().map(|warning| warning.code).filter(|_| more > 0) {
-        warnings.push(Warning::new(code, format!("the same holds for {more} more tools")));
-    }
-    warnings
-}
-
-fn left_out_warnings(view: &View, made: &[Arc<TargetTool>]) -> Vec<Warning> {
-    let left_out = view.tools.iter().zip(made).filter(|(_, made)| made.left_out);
-    let warning = |(tool, made): (&ViewTool, &Arc<TargetTool>)| {
-        let why = made.lints.first().map_or("it cannot be mended", |lint| &lint.detail);
-        let detail = format!("left out of the array: {why}; tool_search and tool_call still reach it");
-        Warning::new("tool_left_out", detail).for_tool(tool.stored_name())
-    };
-    bounded(left_out.map(warning).collect(), MAX_TOLD)
 }
 
 /// Tokens of entries with what the format puts around them.

@@ -3,6 +3,7 @@
 //! Joins what the format writes (`format`), what the provider takes (`profile`) and what is done about the rest (`mend`). Knows no
 //! catalog and no view: a tool, its name on the wire and the target are all that counts.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -11,10 +12,11 @@ use serde_json::Value;
 use super::digest::Digest;
 use super::format::native::Exposure;
 use super::format::{self, Format, How, Source, StrictMark, TokenCounts};
+use super::grant::BridgeTool;
 use super::mend::{
     ArgChange, ArgEffect, Dialect, Lint, Mended, Outcome, SchemaTarget, StrictUse, mend, strict_as_it_is,
 };
-use super::profile::{Profile, StrictRules};
+use super::profile::Profile;
 use super::tokens;
 use super::tool::Tool;
 
@@ -54,6 +56,17 @@ impl Target {
             name.push_str(self.exposure.as_str());
         }
         name
+    }
+
+    /// Most tools of an array; none where the provider names no figure.
+    pub fn max_tools(self) -> Option<usize> {
+        self.profile.spoken_in(self.format).limits().max_tools.value
+    }
+
+    /// What the model calls to find tools. The search of the Responses format has no name of its own.
+    pub fn search_name(self, bridge_prefix: &str) -> String {
+        let own = self.exposure == Exposure::Native && self.format == Format::OpenaiResponses;
+        BridgeTool::Search.name(if own { "" } else { bridge_prefix })
     }
 
     /// What one tool depends on: how it is reached is a matter of the array.
@@ -112,6 +125,8 @@ pub struct TargetTool {
     no_arguments: bool,
     /// Made when it first stands in an array: most tools never do.
     entry: OnceLock<ArrayEntry>,
+    /// The same without strict mode, where that is needed.
+    plain: OnceLock<Arc<TargetTool>>,
 }
 
 impl TargetTool {
@@ -131,6 +146,7 @@ impl TargetTool {
             mark: if strict.is_some() { StrictMark::Set } else { StrictMark::Own },
             no_arguments,
             entry: OnceLock::new(),
+            plain: OnceLock::new(),
         };
         if made.left_out {
             return made;
@@ -162,8 +178,8 @@ impl TargetTool {
             Some(Source::Openai) => Profile::Openai,
             _ => Profile::Anthropic,
         };
-        let of_profile = Some(self.target.profile).filter(|profile| *profile != Profile::Generic);
-        let rules = of_profile.and_then(|profile| profile.limits().strict).or(by_source.limits().strict);
+        let profile = self.target.profile.spoken_in(self.target.format);
+        let rules = profile.limits().strict.or(by_source.limits().strict);
         let sent = self.schema.as_deref().unwrap_or(tool.parameters());
         self.strict = rules.and_then(|rules| strict_as_it_is(sent, &rules));
         if self.strict.is_some() && self.schema.is_some() {
@@ -178,17 +194,19 @@ impl TargetTool {
         }
     }
 
-    pub fn is_strict(&self) -> bool {
-        self.strict.is_some()
+    /// What the tool counts towards the strict ones of a request; nothing where it is not sent as strict.
+    pub fn strict_use(&self) -> Option<StrictUse> {
+        self.strict
     }
 
-    /// Whether the tool says of itself that it is strict, and is sent as if it did not.
-    pub fn loses_strict(&self) -> bool {
-        self.mark == StrictMark::Cleared
+    /// The same without the strict mode that the tool came with; nothing where it has none. A tool that was made strict has
+    /// another schema without, and is to be made anew.
+    pub fn without_own_strict(&self, wire_name: &str, tool: &Tool) -> Option<Arc<Self>> {
+        self.strict?;
+        Some(Arc::clone(self.plain.get_or_init(|| Arc::new(self.cleared(wire_name, tool)))))
     }
 
-    /// The same without strict mode. A tool that was made strict has another schema then and is to be made anew.
-    pub fn without_own_strict(&self, wire_name: &str, tool: &Tool) -> Self {
+    fn cleared(&self, wire_name: &str, tool: &Tool) -> Self {
         let mut made = Self {
             arg_map: self.arg_map.clone(),
             lints: self.lints.clone(),
@@ -196,19 +214,25 @@ impl TargetTool {
             strict: None,
             mark: StrictMark::Cleared,
             entry: OnceLock::new(),
+            plain: OnceLock::new(),
             ..*self
         };
         made.tokens = made.count(wire_name, tool);
         made
     }
 
-    /// The tool's whole definition, see [`format::render_whole`].
+    /// The tool's whole definition in a format, which may be another one than the target's.
     pub fn whole(&self, format: Format, wire_name: &str, tool: &Tool) -> String {
-        format::render_whole(format, wire_name, tool, self.schema(), self.mark)
+        let how = How { whole: true, description_limit: None, ..self.how_in(format) };
+        format::render_how(format, wire_name, tool, &how).json
     }
 
     fn how(&self) -> How<'_> {
-        let Target { format, profile, dialect, .. } = self.target;
+        self.how_in(self.target.format)
+    }
+
+    fn how_in(&self, format: Format) -> How<'_> {
+        let Target { profile, dialect, .. } = self.target;
         let layout = format.layout();
         How {
             schema: self.schema.as_deref(),
@@ -218,7 +242,15 @@ impl TargetTool {
             openapi: dialect == Dialect::OpenApi && layout.openapi_schema.is_some(),
             strict: self.mark,
             no_arguments: self.no_arguments && dialect == Dialect::OpenApi,
+            whole: false,
         }
+    }
+
+    /// The text of [`Self::entry`], which is not kept for it.
+    pub fn entry_text(&self, wire_name: &str, tool: &Tool) -> Option<Cow<'_, str>> {
+        let rendered = || format::render_how(self.target.format, wire_name, tool, &self.how()).json;
+        let text = || self.entry.get().map_or_else(|| rendered().into(), |entry| Cow::Borrowed(&*entry.json));
+        (!self.left_out).then(text)
     }
 
     /// The tool in an array, under the name that this was made for; none where it is left out.
@@ -249,40 +281,6 @@ impl TargetTool {
             document.insert(place, effects);
         }
         (!document.is_empty()).then_some(document)
-    }
-}
-
-/// How much of what a request may hold of strict tools is left; each none where the provider names no figure.
-#[derive(Debug, Clone, Copy)]
-pub struct StrictRoom {
-    tools: Option<usize>,
-    optional: Option<usize>,
-    unions: Option<usize>,
-}
-
-impl StrictRoom {
-    /// All of it.
-    pub fn of(target: Target) -> Self {
-        let rules = target.profile.limits().strict;
-        let most = |figure: fn(&StrictRules) -> Option<usize>| rules.as_ref().and_then(figure);
-        Self {
-            tools: most(|rules| rules.max_tools),
-            optional: most(|rules| rules.max_optional),
-            unions: most(|rules| rules.max_unions),
-        }
-    }
-
-    /// Takes a tool's share. False, and nothing is taken, for a tool that has to be sent without strict mode.
-    pub fn take(&mut self, tool: &TargetTool) -> bool {
-        let Some(used) = tool.strict else { return true };
-        let less = |room: Option<usize>, share: usize| match room {
-            None => Some(None),
-            Some(room) => room.checked_sub(share).map(Some),
-        };
-        let left = (less(self.tools, 1), less(self.optional, used.optional), less(self.unions, used.unions));
-        let (Some(tools), Some(optional), Some(unions)) = left else { return false };
-        *self = Self { tools, optional, unions };
-        true
     }
 }
 
@@ -352,6 +350,7 @@ mod tests {
                 mark: StrictMark::Own,
                 no_arguments: false,
                 entry: OnceLock::new(),
+                plain: OnceLock::new(),
             };
             json!(made.arg_map_document())
         };

@@ -6,9 +6,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How counts were made, as answers name it.
-pub const METHOD: &str = "o200k";
-
 /// An assembly's counts as the provider itself would make them, about: its vocabulary is another one than o200k, or not public.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TokenEstimate {

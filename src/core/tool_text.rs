@@ -30,14 +30,14 @@ pub fn whole_description(tool: &Tool) -> String {
     visible(&tool.description()).into_owned()
 }
 
-/// The required arguments of a tool, bounded and cleaned.
-pub fn required_arguments(tool: &Tool) -> Vec<String> {
+/// The required arguments of a schema, bounded and cleaned.
+pub fn required_arguments(schema: &str) -> Vec<String> {
     #[derive(Deserialize)]
     struct Root<'a> {
         #[serde(borrow)]
         required: Option<Vec<Cow<'a, str>>>,
     }
-    let root: Option<Root<'_>> = serde_json::from_str(tool.parameters()).ok();
+    let root: Option<Root<'_>> = serde_json::from_str(schema).ok();
     let names = root.and_then(|root| root.required).unwrap_or_default();
     names.iter().take(MAX_REQUIRED.0).map(|name| clip(&one_line(name), MAX_REQUIRED.1).into_owned()).collect()
 }

@@ -44,11 +44,11 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
     (
         "not_loaded",
-        "`max_answer_tokens` left no room for the definition of a found tool; a search for its name loads it.",
+        "A found tool was not loaded: `max_answer_tokens` left no room, or the provider does not take its definition; the detail tells.",
     ),
     (
         "not_strict",
-        "The provider takes no more strict tools in one request; this one is sent without strict mode.",
+        "A tool is sent without strict mode: its schema does not fit it, or the provider takes no more of them in one request.",
     ),
     (
         "preload_failed",
@@ -56,12 +56,16 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ),
     ("preload_inactive", "`preload` is enabled, but other settings leave it nothing to do."),
     (
+        "query_shortened",
+        "A model searched for more, or in more words, than one search takes; the detail tells what was left out.",
+    ),
+    (
         "schema_mended",
         "A schema was changed for the provider and says less than the tool's own, or something else; the warning tells where.",
     ),
     (
         "schema_not_object",
-        "The root of a tool's schema is no object: providers may refuse it, and arguments are not checked.",
+        "The root of a tool's schema is no object: arguments are sent under the key `value`, and are not checked.",
     ),
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),

@@ -52,6 +52,7 @@ pub struct Assembled {
 pub(super) struct PlanEntry {
     pub plan: Plan,
     stateless: OnceLock<Stateless>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -62,12 +63,20 @@ struct Stateless {
 
 impl PlanEntry {
     pub(super) fn new(plan: Plan) -> Self {
-        Self { plan, stateless: OnceLock::new() }
+        // The stateless answer repeats the plan's own bytes.
+        let bytes = 2 * (plan.bytes() + plan.late_bytes());
+        Self { plan, stateless: OnceLock::new(), bytes }
+    }
+
+    /// For sessions that keep an earlier listing than `fresh` has.
+    pub(super) fn kept(mut plan: Plan, fresh: &Plan) -> Self {
+        let own_late = if plan.share_late(fresh) { 0 } else { plan.late_bytes() };
+        let bytes = plan.bytes() + own_late;
+        Self { plan, stateless: OnceLock::new(), bytes }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        // The stateless answer repeats the plan's own bytes.
-        2 * self.plan.bytes()
+        self.bytes
     }
 }
 
@@ -248,7 +257,7 @@ impl SessionAssembly<'_> {
         // The start of a session is an epoch: no cache holds anything yet, so what was preloaded does not wait.
         change.extend(warm.settle(limits, self.request.epoch || !keys.is_empty()));
         let shown = shown_warm(self.context, self.plan, warm);
-        warnings.extend(eviction_warning(self.context, &change.evicted));
+        warnings.extend(eviction_warning(self.context, self.plan, &change.evicted));
         warnings.extend(preload.into_iter().flat_map(|preload| preload.warnings.iter().cloned()));
 
         let input = AnswerInput {
@@ -285,11 +294,16 @@ impl SessionAssembly<'_> {
 }
 
 /// What an assembly took out of the warm set, because the bound is smaller than before or an epoch let new tools in.
-fn eviction_warning(context: &Context, evicted: &[ToolKey]) -> Option<Warning> {
+fn eviction_warning(context: &Context, plan: &Plan, evicted: &[ToolKey]) -> Option<Warning> {
     let view = context.view();
     let tools = evicted.iter().flat_map(|key| view.by_key(key)).filter_map(|id| view.get(id));
     let names: Vec<&str> = tools.map(ViewTool::stored_name).collect();
-    let detail = format!("max_warm_tools allows no more: {} left the array", names.join(", "));
+    let room = plan.room().ok().flatten().filter(|room| *room < context.policy().max_warm_tools as usize);
+    let why = match (room, plan.target.max_tools()) {
+        (Some(_), Some(most)) => format!("the provider takes {most} tools"),
+        _ => "max_warm_tools allows no more".to_owned(),
+    };
+    let detail = format!("{why}: {} left the array", names.join(", "));
     (!names.is_empty()).then(|| Warning::new("warm_evicted", detail))
 }
 

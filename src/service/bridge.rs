@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::calls::{CallError, Dispatch, count_unknown};
+use super::calls::{CallError, Dispatch, count_unknown, unavailable};
 use super::context::{Caller, Context, GrantFields};
 use super::describe::{look_up, shown};
 use super::search::SearchRequest;
@@ -136,7 +136,10 @@ impl Handled {
 
     /// Tools that the provider loads.
     fn loaded(answer: &FormedAnswer, message: Value) -> Self {
-        let content = format!("Loaded: {}.", answer.loaded.join(", "));
+        let content = match answer.loaded.as_slice() {
+            [] => "Nothing was loaded.".to_owned(),
+            names => format!("Loaded: {}.", names.join(", ")),
+        };
         Self::Respond(Reply { content, is_error: false, message: Some(message), tokens: answer.tokens })
     }
 }
@@ -210,6 +213,11 @@ impl Toolrack {
             let dispatch = Dispatch { id, name, group: None, uploaded_name: None, arguments };
             return Ok(Handled::Dispatch(vec![dispatch]));
         };
+        if tool.unavailable {
+            return Ok(Handled::error(
+                &json!({"error": {"code": "tool_unavailable", "message": unavailable(tool)}}),
+            ));
+        }
         unmap(&mut arguments, &tool.for_target(context.target).arg_map);
         let dispatch = Dispatch::of(tool, call.id.clone(), arguments);
         let warming = self.warm(context, &[id], Deed::Call).await?;
@@ -296,6 +304,11 @@ impl Toolrack {
         if let Some(reason) = found.reason {
             let detail = format!("the matcher's endpoint did not answer ({reason}); keywords ranked");
             answer.warn(vec![Warning::new("search_degraded", detail)]);
+        }
+        if load.is_some() {
+            // What is loaded has no place for words.
+            let told = notes.iter().map(|note| Warning::new("query_shortened", note.to_string()));
+            answer.warn(told.collect());
         }
         let formed = found.answer.as_ref().zip(load);
         if let Some((formed, LoadForm::ToolSearchOutput)) = formed {

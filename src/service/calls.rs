@@ -14,6 +14,7 @@ use super::sessions::Deed;
 use super::{Error, Toolrack, blocking};
 use crate::core::calls::{CallFault, InnerCall, read_calls, unwrap_nested};
 use crate::core::grant::{View, ViewTool};
+use crate::core::json::push_compact;
 use crate::core::mend::{ArgChange, renamed_keys, unmap, wire_pointer};
 use crate::core::schema::{Validator, Verdict, path_of};
 use crate::core::text::one_line;
@@ -216,10 +217,7 @@ impl Toolrack {
         let id = match meaning(view, &call.name) {
             Meaning::Tool(id) => id,
             Meaning::Unavailable(id) => {
-                let name = view.get(id).map(ViewTool::wire_name).unwrap_or_default();
-                let message = format!(
-                    "`{name}` is not available at the moment; it was NOT called. Do something else, or try again later."
-                );
+                let message = view.get(id).map(unavailable).unwrap_or_default();
                 return Err(CallError::plain("tool_unavailable", message));
             }
             Meaning::Bridge => {
@@ -299,6 +297,14 @@ impl CallError {
     }
 }
 
+/// What is said of a tool that cannot run at the moment.
+pub(super) fn unavailable(tool: &ViewTool) -> String {
+    let name = tool.wire_name();
+    format!(
+        "`{name}` is not available at the moment; it was NOT called. Do something else, or try again later."
+    )
+}
+
 /// The same answer for unknown and forbidden names.
 fn name_error(view: &View, code: &'static str, name: &str, ids: &[u32]) -> Box<CallError> {
     let tools: Vec<&ViewTool> = ids.iter().filter_map(|id| view.get(*id)).collect();
@@ -334,7 +340,12 @@ fn declared_arguments(parameters: &str) -> Vec<String> {
 
 /// The schema that an error carries, so that one retry mends the call; a very long one is left to `describe`.
 fn carried(schema: &str) -> Option<Box<RawValue>> {
-    if schema.len() > MAX_ERROR_SCHEMA_BYTES { None } else { serde_json::from_str(schema).ok() }
+    if schema.len() > MAX_ERROR_SCHEMA_BYTES {
+        return None;
+    }
+    let mut compact = String::with_capacity(schema.len());
+    push_compact(schema, &mut compact);
+    RawValue::from_string(compact).ok()
 }
 
 /// What an error says in the place of a schema that it does not carry.

@@ -131,10 +131,7 @@ impl GrantFields {
         if !exposure.is_of(format) {
             let having = Format::ALL.into_iter().filter(|format| exposure.is_of(*format));
             let having: Vec<&str> = having.map(Format::as_str).collect();
-            return Err(refused(format!(
-                "`{name}` is an exposure of the format {} alone",
-                having.join(" and ")
-            )));
+            return Err(refused(format!("`{name}` is an exposure of {} alone", having.join(" and "))));
         }
         Ok(exposure)
     }

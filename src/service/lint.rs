@@ -113,7 +113,7 @@ fn lint(catalog: &Catalog, target: Target) -> LintAnswer {
         catalog_version: catalog.version().to_owned(),
         format: format.as_str(),
         profile: profile.as_str(),
-        max_tools: profile.limits().max_tools.value,
+        max_tools: target.max_tools(),
         counts,
         tools,
         more,

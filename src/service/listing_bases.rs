@@ -53,7 +53,7 @@ impl Toolrack {
             return Ok(fresh);
         }
         if let Some(base) = kept
-            && let Some(plan) = self.kept_plan(context, base).await?
+            && let Some(plan) = self.kept_plan(context, &fresh, base).await?
         {
             return Ok(plan);
         }
@@ -62,17 +62,23 @@ impl Toolrack {
     }
 
     /// The plan of a view with the listing of a base; nothing when the base is gone.
-    async fn kept_plan(&self, context: &Context, base: Digest) -> Result<Option<Arc<PlanEntry>>, Error> {
+    async fn kept_plan(
+        &self,
+        context: &Context,
+        fresh: &Arc<PlanEntry>,
+        base: Digest,
+    ) -> Result<Option<Arc<PlanEntry>>, Error> {
         let key = (context.plan_key(), base);
         if let Some(plan) = self.0.caches.kept_plans.get(&key).await {
             return Ok(Some(plan));
         }
         let Some(known) = self.known_base(base).await? else { return Ok(None) };
         let (entry, merged) = (Arc::clone(&context.entry), Arc::clone(&context.merged));
-        let (target, window) = (context.target, context.window);
+        let (target, window, fresh) = (context.target, context.window, Arc::clone(fresh));
         let build = async move {
             let build = move || {
-                PlanEntry::new(Plan::with_base(&entry.view, &merged.policy, target, window, &known.base))
+                let plan = Plan::with_base(&entry.view, &merged.policy, target, window, &known.base);
+                PlanEntry::kept(plan, &fresh.plan)
             };
             blocking(build).await.map(Arc::new)
         };
@@ -106,8 +112,10 @@ impl Toolrack {
         let store_it = async move {
             let make = move || {
                 let plan = &fresh.plan;
-                let base =
-                    plan.listing.as_ref().map(|listing| ListingBase::of(plan.tier, listing, &view.view));
+                let base = plan
+                    .listing
+                    .as_ref()
+                    .map(|listing| ListingBase::of(plan.tier, listing, &view.view, plan.target));
                 base.map(|base| (base.to_text(), base))
             };
             let Some((text, base)) = blocking(make).await? else {

@@ -86,8 +86,9 @@ impl Toolrack {
             return Ok(Preload::failed(reason));
         }
         let view = context.view();
-        let found = warming_order(&ranking.found, |id| may_warm(view, id));
-        let keys: Vec<ToolKey> = warmable(view, &found).into_iter().map(|(key, _)| key).take(top_k).collect();
+        let found = warming_order(&ranking.found, |id| may_warm(view, context.target, id));
+        let keys: Vec<ToolKey> =
+            warmable(view, context.target, &found).into_iter().map(|(key, _)| key).take(top_k).collect();
         telemetry::preload(if keys.is_empty() { "nothing" } else { "found" }, "none");
         Ok(Preload { keys, warnings: ranking.warnings })
     }

@@ -111,7 +111,7 @@ pub struct ToolMatch {
     pub score: f64,
     pub confidence: Confidence,
     pub state: ToolState,
-    /// Names of required arguments; absent in `names`.
+    /// Names of required arguments as the provider is sent them; absent in `names` and `signature`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
     /// The tool on one line, with its arguments as the provider is sent them, in `signature`: in place of `description` and
@@ -202,6 +202,9 @@ impl Toolrack {
         let queries = request.queries;
         let context = self.context(&request.caller, &request.fields).await?;
         let plan = self.plan(&context).await?;
+        if let Some(form) = form {
+            form.check(&plan.plan, request.call_id.as_deref())?;
+        }
         let mut warnings = context.warnings();
         let limit = limit(request.limit, &context, &mut warnings)?;
         let (caller, task) = (&request.caller, task.as_deref());
@@ -209,7 +212,7 @@ impl Toolrack {
         let ranking = self.rank(&asking).await?;
         warnings.extend(ranking.warnings.iter().cloned());
         let found = if request.warm.unwrap_or(true) {
-            matches::warming_order(&ranking.found, |id| may_warm(context.view(), id))
+            matches::warming_order(&ranking.found, |id| may_warm(context.view(), context.target, id))
         } else {
             Vec::new()
         };
@@ -241,8 +244,7 @@ impl Toolrack {
         };
         answer.truncated = shrink(&mut answer.results, budget) || writer.schema_room.get() == 0;
         if let Some(form) = form {
-            let found =
-                FoundTools { context: &context, plan: &plan.plan, warm: &warming.warm, ranking: &ranking };
+            let found = FoundTools { context: &context, plan: &plan.plan, ranking: &ranking };
             found.answer_in(form, request.call_id.as_deref().unwrap_or_default(), &mut answer);
         }
         if request.explain == Some(true) {
@@ -317,10 +319,11 @@ fn limit(asked: Option<f64>, context: &Context, warnings: &mut Vec<Warning>) -> 
 
 /// Where a tool stands in a session with this warm set.
 pub(super) fn state(tool: &ViewTool, plan: &Plan, warm: &WarmSet) -> ToolState {
-    if tool.core || plan.sends_all() {
+    if (tool.core || plan.sends_all()) && !tool.for_target(plan.target).left_out {
         return ToolState::Core;
     }
     match warm.get(&tool.tool.tool.key()) {
+        Some(_) if tool.for_target(plan.target).left_out => ToolState::Deferred,
         Some(warm) if warm.pending => ToolState::Pending,
         Some(_) => ToolState::Warm,
         None => ToolState::Deferred,
@@ -398,8 +401,10 @@ impl MatchWriter<'_> {
                 signature(entry.wire_name(), tool, made.schema())
             }),
             explain: None,
-            required: (detail != Detail::Names && detail != Detail::Signature)
-                .then(|| tool_text::required_arguments(tool)),
+            required: (detail != Detail::Names && detail != Detail::Signature).then(|| {
+                let made = entry.for_target(self.context.target);
+                tool_text::required_arguments(made.schema().unwrap_or_else(|| tool.parameters()))
+            }),
             parameters: (detail == Detail::Full)
                 .then(|| {
                     let made = entry.for_target(self.context.target);
@@ -487,8 +492,8 @@ fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
     let mut total = tokens::count(&text);
     let mut truncated = false;
     let steps: [fn(&mut ToolMatch) -> bool; 3] =
-        [|tool| tool.parameters.take().is_some(), |tool| shorten(tool, 60), |tool| shorten(tool, 0)];
-    // A description is emptied only where short ones everywhere do not do.
+        [|tool| tool.parameters.take().is_some(), |tool| shorten(tool, 60), to_name];
+    // A match is cut to its name only where short descriptions everywhere do not do.
     for steps in [&steps[..2], &steps[2..]] {
         let matches = results.iter_mut().rev().flat_map(|result| {
             let nearest = result.nearest.iter_mut().flatten();
@@ -509,6 +514,11 @@ fn shrink(results: &mut [QueryResult], budget: usize) -> bool {
         }
     }
     truncated
+}
+
+fn to_name(tool: &mut ToolMatch) -> bool {
+    let described = tool.description.take().is_some() | tool.required.take().is_some();
+    tool.signature.take().is_some() | described
 }
 
 fn shorten(tool: &mut ToolMatch, limit: usize) -> bool {

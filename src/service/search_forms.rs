@@ -13,8 +13,9 @@ use super::ranking::Ranking;
 use super::search::{QueryResult, SearchAnswer, ToolMatch, ToolState, state};
 use crate::core::format::native::Exposure;
 use crate::core::grant::{BridgeTool, ViewTool};
-use crate::core::loading::{LoadForm, Loading};
+use crate::core::loading::{LoadForm, Loading, own_form};
 use crate::core::matches::{Confidence, found_order};
+use crate::core::mend::Dialect;
 use crate::core::plan::Plan;
 use crate::core::target::Target;
 use crate::core::text::clip;
@@ -47,6 +48,23 @@ impl AnswerForm {
         })
     }
 
+    /// Refuses a form that the array of the session, or the request, has no place for.
+    pub(super) fn check(self, plan: &Plan, call_id: Option<&str>) -> Result<(), Error> {
+        match self {
+            Self::Load(LoadForm::ToolReferences)
+                if own_form(plan.target) != Some(LoadForm::ToolReferences) =>
+            {
+                let detail = "only arrays of the format anthropic with the exposure native declare the tools that references name";
+                Err(Error::invalid("/form", "invalid_value", detail))
+            }
+            Self::Load(LoadForm::ToolSearchOutput) if call_id.is_none_or(str::is_empty) => {
+                let detail = "a tool_search_output answers a call: send its id";
+                Err(Error::invalid("/call_id", "missing_key", detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn as_str(self) -> &'static str {
         Self::NAMES.iter().find(|(_, form)| *form == self).map_or("text", |(name, _)| name)
     }
@@ -75,7 +93,6 @@ pub struct FormedAnswer {
 pub(super) struct FoundTools<'a> {
     pub context: &'a Context,
     pub plan: &'a Plan,
-    pub warm: &'a WarmSet,
     pub ranking: &'a Ranking,
 }
 
@@ -102,15 +119,23 @@ impl FoundTools<'_> {
 
     fn load(&self, form: LoadForm, call_id: &str, answer: &mut SearchAnswer) -> Option<FormedAnswer> {
         let view = self.context.view();
-        let target = Target { format: form.format(), ..self.plan.target };
+        let target = Target { format: form.format(), dialect: Dialect::JsonSchema, ..self.plan.target };
         let budget = self.context.policy().max_answer_tokens as usize;
+        // As the array is now: what this search warmed stands in the next one.
+        let nothing = WarmSet::default();
+        let before = self.context.session.as_ref().map_or(&nothing, |(_, session)| &session.warm);
         let is_present =
-            |tool: &ViewTool| matches!(state(tool, self.plan, self.warm), ToolState::Core | ToolState::Warm);
+            |tool: &ViewTool| matches!(state(tool, self.plan, before), ToolState::Core | ToolState::Warm);
         let found = found_order(&self.ranking.found);
         let loading = Loading::of(view, target, &found, is_present, budget);
         let over = loading.over_budget.iter().filter_map(|id| view.get(*id));
         answer.warnings.extend(over.map(|tool| {
             let detail = format!("its definition has no room in {budget} tokens (`max_answer_tokens`)");
+            Warning::new("not_loaded", detail).for_tool(tool.stored_name())
+        }));
+        let left_out = loading.left_out.iter().filter_map(|id| view.get(*id));
+        answer.warnings.extend(left_out.map(|tool| {
+            let detail = "the provider does not take its definition; tool_describe and tool_call reach it";
             Warning::new("not_loaded", detail).for_tool(tool.stored_name())
         }));
         answer.truncated |= !loading.over_budget.is_empty();

@@ -44,6 +44,11 @@ pub struct SessionDocument {
     #[schema(value_type = Option<Object>)]
     pub selection: Option<Selection>,
     pub format: Option<String>,
+    pub profile: Option<String>,
+    pub exposure: Option<String>,
+    /// Whether schemas are of OpenAPI's subset.
+    pub openapi: Option<bool>,
+    pub strict: Option<bool>,
     pub context_window: Option<u32>,
     pub tools_ref: Option<String>,
     /// Found tools in the order of first warming. Tools that the session may not see are left out.
@@ -260,6 +265,10 @@ fn document(
         last_seen_ms: session.last_seen(),
         selection: assembled.map(|assembled| assembled.selection.clone()),
         format: assembled.map(|assembled| assembled.format.clone()),
+        profile: assembled.map(|assembled| assembled.profile.clone()),
+        exposure: assembled.map(|assembled| assembled.target().exposure.as_str().to_owned()),
+        openapi: assembled.map(|assembled| assembled.openapi),
+        strict: assembled.map(|assembled| assembled.strict),
         context_window: assembled.map(|assembled| assembled.window),
         tools_ref: assembled.and_then(|assembled| assembled.tools_ref.clone()),
         warm: shown.collect(),

@@ -5,6 +5,7 @@ use super::sessions::{Deed, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::grant::View;
 use crate::core::policy::WarmPolicy;
+use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 
@@ -18,15 +19,16 @@ pub(super) struct Warming {
     pub warm: WarmSet,
 }
 
-/// Whether a tool can be warm: core tools are in the array anyway, unavailable ones must not be.
-pub(super) fn may_warm(view: &View, id: u32) -> bool {
-    view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable)
+/// Whether a tool can be warm: core tools are in the array anyway, unavailable ones must not be, and what the target does not
+/// take is called through the bridge.
+pub(super) fn may_warm(view: &View, target: Target, id: u32) -> bool {
+    view.get(id).is_some_and(|tool| !tool.core && !tool.unavailable && !tool.for_target(target).left_out)
 }
 
 /// The tools of these ids that can be warm, in order, each once.
-pub(super) fn warmable(view: &View, ids: &[u32]) -> Vec<(ToolKey, u32)> {
+pub(super) fn warmable(view: &View, target: Target, ids: &[u32]) -> Vec<(ToolKey, u32)> {
     let mut found: Vec<(ToolKey, u32)> = Vec::new();
-    for id in ids.iter().copied().filter(|id| may_warm(view, *id)) {
+    for id in ids.iter().copied().filter(|id| may_warm(view, target, *id)) {
         let key = view.get(id).map(|tool| tool.tool.tool.key());
         found.extend(key.filter(|key| !found.iter().any(|(known, _)| known == key)).map(|key| (key, id)));
     }
@@ -40,9 +42,7 @@ impl Toolrack {
         let view = context.view();
         let plan = self.plan(context).await?;
         let may_warm_here = context.policy().warm_policy != WarmPolicy::Off && !plan.plan.sends_all();
-        let mut found = if may_warm_here { warmable(view, ids) } else { Vec::new() };
-        // What the target does not take is called through the bridge.
-        found.retain(|(_, id)| view.get(*id).is_some_and(|tool| !tool.for_target(context.target).left_out));
+        let found = if may_warm_here { warmable(view, context.target, ids) } else { Vec::new() };
         let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
         let limits = warm_limits(context.policy(), &plan.plan);
         let (change, warm) = self

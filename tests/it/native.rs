@@ -42,6 +42,34 @@ fn names(entries: impl IntoIterator<Item = impl std::borrow::Borrow<Value>>) -> 
     entries.into_iter().map(|entry| entry.borrow()["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+fn names_of_references(blocks: &[Value]) -> Vec<&str> {
+    blocks.iter().filter_map(|block| block["tool_name"].as_str()).collect()
+}
+
+/// Tools that say that they are strict, and are: more than the provider takes in one request.
+#[tokio::test]
+async fn strict_tools_stay_within_the_bounds_of_a_request() {
+    let app = TestApp::start().await;
+    let user = app.user();
+    let tools: Vec<Value> = (0..30)
+        .map(|at| {
+            json!({"name": format!("t{at:02}"), "description": format!("Does thing {at}."), "strict": true,
+            "input_schema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+                "additionalProperties": false}})
+        })
+        .collect();
+    user.put_catalog(&tools).await.ok();
+    let count = |answer: &Value| entries(answer).iter().filter(|entry| entry["strict"] == true).count();
+    for (config, most) in [(json!({"enabled": "off"}), 20), (json!({"enabled": "on"}), 0)] {
+        user.put_config(&config).await.ok();
+        for profile in ["generic", "anthropic"] {
+            let body = json!({"format": "anthropic", "profile": profile, "exposure": "native"});
+            let array = user.assemble(body).await.ok();
+            assert_eq!((entries(&array).len() >= 30, count(&array)), (true, most), "{profile} {config}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn anthropic_arrays_declare_what_a_search_loads() {
     let app = TestApp::start().await;
@@ -99,7 +127,16 @@ async fn anthropic_arrays_declare_what_a_search_loads() {
     // A search for what the model sees already says so.
     let again = user.bridge(call("c3", "rename_file")).await.ok();
     let block = &again["results"][0]["message"]["content"][0]["content"];
-    assert!(block.as_str().is_none_or(|text| text.contains("rename_file")), "{again}");
+    let named = block.as_array().map(|blocks| names_of_references(blocks)).unwrap_or_default();
+    assert!(!named.contains(&"rename_file"), "{again}");
+
+    // What cannot run at the moment stays declared, since the conversation names it, and is not run.
+    let fields = json!({"session": "s", "format": "anthropic", "unavailable": ["copy_file"]});
+    let fourth = user.assemble(fields).await.ok();
+    assert!(names(entries(&fourth)).contains(&"copy_file".to_owned()), "{fourth}");
+    let direct = json!({"session": "s", "call": {"type": "tool_use", "id": "c4", "name": "copy_file", "input": {"path": "a"}}});
+    let direct = user.bridge(direct).await.ok();
+    assert!(direct["results"][0]["content"].as_str().unwrap().contains("tool_unavailable"), "{direct}");
 }
 
 #[tokio::test]
@@ -264,7 +301,7 @@ async fn a_search_answers_in_the_form_that_is_asked_for() {
     let tokens = |answer: &Value| answer["answer"]["tokens"].as_u64().unwrap();
     assert!(tokens(&named) < tokens(&signature), "{named} {signature}");
 
-    let references = search(json!({"form": "tool_references"})).await.ok();
+    let references = search(json!({"form": "tool_references", "exposure": "native"})).await.ok();
     assert_eq!(
         references["answer"]["content"][0],
         json!({"type": "tool_reference", "tool_name": "rename_file"})
@@ -282,8 +319,23 @@ async fn a_search_answers_in_the_form_that_is_asked_for() {
         (&json!("rename_file"), None)
     );
     assert!(tokens(&additional) < tokens(&output), "{additional}");
-    let problem = search(json!({"form": "poem"})).await.problem(422, "invalid_request");
-    assert_eq!(problem["errors"][0]["pointer"], "/form");
+    // References name what the array declares, and an answer answers a call.
+    for (body, pointer) in [
+        (json!({"form": "poem"}), "/form"),
+        (json!({"form": "tool_references"}), "/form"),
+        (json!({"form": "tool_search_output"}), "/call_id"),
+    ] {
+        let problem = search(body).await.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], pointer);
+    }
+    // What a search warms is in the next array, not in this one.
+    user.assemble(json!({"session": "w", "format": "openai_responses"})).await.ok();
+    let loaded =
+        search(json!({"session": "w", "format": "openai_responses", "form": "additional_tools"})).await.ok();
+    assert_eq!(
+        (&loaded["warmed"][0], &loaded["answer"]["loaded"][0]),
+        (&json!("rename_file"), &json!("rename_file"))
+    );
 }
 
 #[tokio::test]

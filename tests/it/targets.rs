@@ -269,3 +269,39 @@ async fn a_catalog_is_linted_before_it_is_used() {
     assert_eq!(problem["errors"][0]["pointer"], "/profile");
     lint(json!({"schema_dialect": "openapi"})).await.problem(422, "invalid_request");
 }
+
+#[tokio::test]
+async fn white_space_of_an_upload_is_not_sent() {
+    let app = TestApp::start().await;
+    let mut answers = Vec::new();
+    for pretty in [false, true] {
+        let user = app.user();
+        let body = json!({"tools": odd_tools()});
+        let text = if pretty { serde_json::to_string_pretty(&body).unwrap() } else { body.to_string() };
+        let url = user.path(&["catalog"]);
+        let headers = [("content-type", "application/json")];
+        user.client().send(reqwest::Method::PUT, &url, &headers, text.into()).await.ok();
+        for format in ["canonical", "anthropic", "gemini"] {
+            let mut answer = user.assemble(json!({"format": format})).await.ok();
+            let described = user.describe(json!({"format": format, "names": ["rows", "plain"]})).await;
+            answer["described"] = json!(described.text());
+            answers.push(answer);
+        }
+    }
+    let (compact, pretty) = answers.split_at(3);
+    for (compact, pretty) in compact.iter().zip(pretty) {
+        for key in ["fingerprint", "tools", "tokens", "described"] {
+            assert_eq!(compact[key], pretty[key], "{key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_enum_without_values_refuses_nothing() {
+    let app = TestApp::start().await;
+    let tool = json!({"name": "pick", "description": "Picks.", "parameters": {"type": "object",
+        "properties": {"mode": {"type": "string", "enum": []}}, "required": ["mode"]}});
+    let user = user_with(&app, &[tool], json!({})).await;
+    let called = user.call(json!({"name": "pick", "arguments": {"mode": "fast"}})).await.ok();
+    assert_eq!(called["results"][0]["ok"], true, "{called}");
+}

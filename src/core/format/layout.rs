@@ -13,6 +13,7 @@ use super::members::Members;
 use super::{How, Source, ToolText};
 use crate::core::digest::push_string;
 use crate::core::hidden::hidden_in_text;
+use crate::core::json::push_compact;
 use crate::core::mend::is_sound;
 use crate::core::tool::Tool;
 
@@ -165,7 +166,7 @@ impl Layout {
         let left_out = openapi.is_some() && how.no_arguments;
         if let Some(schema) = self.schema_of(tool).filter(|_| !left_out) {
             out.push_str(openapi.unwrap_or(self.schema));
-            out.push_str(&schema);
+            push_compact(&schema, out);
             out.push_str(self.schema_end);
         }
         self.write_end(tool, out);
@@ -177,7 +178,7 @@ impl Layout {
             out.push_str(",\"");
             out.push_str(key);
             out.push_str("\":");
-            out.push_str(value);
+            push_compact(value, out);
         };
         for (key, value) in &tool.members {
             push(key, value);

@@ -223,6 +223,8 @@ pub struct How<'a> {
     pub strict: StrictMark,
     /// The schema names no argument.
     pub no_arguments: bool,
+    /// All that the tool came with for this format, also marks that say where it stands in an array.
+    pub whole: bool,
 }
 
 impl How<'_> {
@@ -234,6 +236,7 @@ impl How<'_> {
         openapi: false,
         strict: StrictMark::Own,
         no_arguments: false,
+        whole: false,
     };
 
     /// What a format says by itself.
@@ -258,7 +261,7 @@ pub fn render_how(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>) -
     let shown = shown_description(how.description_limit, tool);
     let mut text = ToolText {
         description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
-        ..tool_text(layout, wire_name, tool, false)
+        ..tool_text(layout, wire_name, tool, how.whole)
     };
     let another = how.schema.is_some() || how.openapi;
     if another {
@@ -274,33 +277,6 @@ pub fn render_how(format: Format, wire_name: &str, tool: &Tool, how: &How<'_>) -
     let mut json = String::with_capacity(tool.body().len() + 64);
     layout.write_as(&text, how, &mut json);
     RenderedTool { json, clipped: shown.is_some_and(|shown| shown.is_cut) }
-}
-
-/// Renders a tool with its whole description and all kept members that the format has, for `describe`; `schema` stands in place of
-/// its own, and `strict` tells whether what it says of strict mode holds.
-pub fn render_whole(
-    format: Format,
-    wire_name: &str,
-    tool: &Tool,
-    schema: Option<&str>,
-    strict: StrictMark,
-) -> String {
-    let layout = format.layout();
-    let mut json = String::with_capacity(tool.body().len() + 64);
-    let shown = shown_description(None, tool);
-    let mut text = ToolText {
-        description: shown.as_ref().map_or(tool.description_json(), |shown| &shown.json),
-        ..tool_text(layout, wire_name, tool, true)
-    };
-    if strict == StrictMark::Cleared {
-        text.members.retain(|(key, _)| *key != "strict");
-    }
-    if let Some(schema) = schema {
-        text.members.retain(|(key, _)| fits_any_schema(layout, key));
-        text.parameters = schema;
-    }
-    layout.write(&text, &mut json);
-    json
 }
 
 /// Whether a member that a tool brought holds beside another schema than its own. Examples of arguments are held against the

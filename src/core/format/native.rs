@@ -51,9 +51,6 @@ impl Exposure {
     }
 }
 
-/// Most tools of an array with deferred ones, where they stand in it: Anthropic's documentation, tool search.
-pub const MAX_DECLARED: usize = 10_000;
-
 /// Whether deferred tools stand in the array. Where they do not, a search's answer brings them.
 pub fn declares_deferred(format: Format) -> bool {
     format == Format::Anthropic

@@ -10,6 +10,9 @@ use crate::core::tokens;
 
 const LIMITS: EntryLimits = EntryLimits { bytes: 256 * 1024, depth: 64 };
 
+/// As `describe` writes a tool.
+const WHOLE: How<'static> = How { whole: true, ..How::PLAIN };
+
 fn tool(description: &str, parameters: &str, more: &str) -> Tool {
     let body = format!(
         r#"{{"group":"g","name":"get_x","description":{},"parameters":{parameters}{more}}}"#,
@@ -77,7 +80,7 @@ fn a_description_is_cut_only_where_the_format_has_a_limit() {
     let tool = tool(&"word ".repeat(400), "{}", "");
     for format in Format::ALL {
         assert_eq!(render(format, "get_x", &tool).clipped, format == Format::OpenaiChat, "{format:?}");
-        assert!(render_whole(format, "get_x", &tool, None, StrictMark::Own).len() > 2_000);
+        assert!(render_how(format, "get_x", &tool, &WHOLE).json.len() > 2_000);
     }
     let json: Value = serde_json::from_str(&render(Format::OpenaiChat, "get_x", &tool).json).unwrap();
     assert!(json["function"]["description"].as_str().unwrap().chars().count() <= 1_024);
@@ -298,7 +301,7 @@ proptest! {
             prop_assert_eq!(&kept, &schema, "{:?}: everyone gets the JSON Schema", format);
             let rendered = render(format, &name, &tool).json;
             prop_assert_eq!(&serde_json::from_str::<Value>(&rendered).unwrap(), &upload, "{:?}", format);
-            prop_assert_eq!(rendered, render_whole(format, &name, &tool, None, StrictMark::Own));
+            prop_assert_eq!(rendered, render_how(format, &name, &tool, &WHOLE).json);
             // A stored tool is an upload of itself, and nothing of one provider reaches another.
             let again = read_entry(tool.body(), LIMITS).unwrap();
             prop_assert_eq!(&again, &tool);
@@ -352,8 +355,7 @@ fn marks_of_a_place_stand_in_whole_definitions_only() {
     let array: Value = serde_json::from_str(&render(Format::Anthropic, "t", &tool).json).unwrap();
     assert_eq!(array.get("cache_control").or(array.get("defer_loading")), None);
     assert_eq!(array["strict"], true);
-    let whole: Value =
-        serde_json::from_str(&render_whole(Format::Anthropic, "t", &tool, None, StrictMark::Own)).unwrap();
+    let whole: Value = serde_json::from_str(&render_how(Format::Anthropic, "t", &tool, &WHOLE).json).unwrap();
     assert_eq!(whole, entry);
 }
 

@@ -54,7 +54,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, map, renamed_keys, unmap, wire_pointer};
+#[cfg(test)]
+use args::map;
+pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, renamed_keys, unmap, wire_pointer};
 pub use notes::{LINTS, Lint};
 pub use sound::is_sound;
 pub use strict::{StrictUse, strict_as_it_is};

@@ -80,7 +80,11 @@ fn listed(map: &mut Map<String, Value>, at: &At<'_>, rules: &SchemaRules, notes:
     let Some(Value::Array(values)) = map.get("enum") else { return };
     if values.is_empty() {
         map.shift_remove("enum");
-        notes.mended("enum_changed", at, "an enum without values is taken out");
+        notes.mended(
+            "enum_changed",
+            at,
+            "an enum without values is taken out, also where arguments are checked",
+        );
     } else if rules.enums == Enums::TextsOnly {
         texts_only(map, at, notes);
     }

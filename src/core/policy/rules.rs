@@ -41,8 +41,6 @@ pub(super) trait Record: Default {
 /// A closed list of words.
 pub(super) trait Named: Copy + PartialEq + 'static {
     const NAMES: &'static [(&'static str, Self)];
-    /// Words that the contract reserves and that are not built yet.
-    const LATER: &'static [&'static str] = &[];
 
     /// What a boolean means, where booleans are taken.
     fn from_bool(_: bool) -> Option<Self> {
@@ -104,9 +102,6 @@ impl<T: Named> Rule for Choice<T> {
             return Some(found);
         }
         match value.as_str() {
-            Some(word) if T::LATER.contains(&word) => {
-                reader.fault("unsupported", format!("`{word}` is not supported yet; use {}", Self::words()));
-            }
             Some(word) => {
                 reader.fault("invalid_value", format!("{:?} is not one of {}", shorten(word), Self::words()));
             }

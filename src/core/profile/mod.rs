@@ -97,16 +97,21 @@ impl Profile {
         }
     }
 
-    /// About how many tokens the provider counts for 100 of o200k; none where that is its vocabulary, or nothing is known. Where
-    /// no provider is named, the format's own counts.
-    pub fn token_factor(self, format: Format) -> Option<u32> {
-        let counts = match (self, format) {
+    /// The provider itself; where none is named, the one whose format it is, if that is one provider's alone.
+    pub fn spoken_in(self, format: Format) -> Self {
+        match (self, format) {
+            (Self::Generic, Format::OpenaiChat) => Self::Openai,
             (Self::Generic, Format::Anthropic) => Self::Anthropic,
             (Self::Generic, Format::Gemini) => Self::Gemini,
             (Self::Generic, Format::BedrockConverse) => Self::Bedrock,
             (profile, _) => profile,
-        };
-        match counts.limits().tokens.value {
+        }
+    }
+
+    /// About how many tokens the provider counts for 100 of o200k; none where that is its vocabulary, or nothing is known. Where
+    /// no provider is named, the format's own counts.
+    pub fn token_factor(self, format: Format) -> Option<u32> {
+        match self.spoken_in(format).limits().tokens.value {
             TokenFactor::Times(hundredths) => Some(hundredths),
             TokenFactor::Exact | TokenFactor::Unknown => None,
         }

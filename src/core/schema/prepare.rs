@@ -229,6 +229,10 @@ impl Walk<'_> {
         for key in ["contentEncoding", "contentMediaType", "contentSchema"] {
             map.shift_remove(key);
         }
+        // A list of no values allows none: whoever wrote it had none to name.
+        if map.get("enum").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            map.shift_remove("enum");
+        }
         if matches!(self.draft, Draft::Draft202012) {
             modernise(map);
         }
