@@ -9,7 +9,9 @@ use super::digest::{Digest, Hasher, push_string};
 use super::format::ingest::{EntryLimits, Rejected, read_entries};
 use super::format::{TokenCounts, names};
 use super::hidden::hidden_in_text;
+use super::lookalike;
 use super::schema::takes_object;
+use super::suspicion;
 use super::target::{Made, Target, TargetTool};
 use super::text::short_description;
 use super::tokens;
@@ -331,6 +333,8 @@ pub struct Upload {
     pub warnings: Vec<Warning>,
     /// Why entries were set aside, one reason each, for counting.
     pub rejected: Vec<&'static str>,
+    /// Tools with suspicious texts.
+    suspicious: usize,
 }
 
 /// Most tools that the entries of one upload may hold in lists of their own, as Gemini's do: five times what a catalog
@@ -351,6 +355,11 @@ pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimi
         };
         read_entries(entry, limits, &mut room, &mut take);
     }
+    let untold = upload.suspicious.saturating_sub(suspicion::MAX_TOOLS);
+    if untold > 0 {
+        let detail = format!("{untold} more tools have suspicious texts");
+        upload.warnings.push(Warning::new("more_warnings", detail));
+    }
     upload
 }
 
@@ -365,6 +374,12 @@ impl Upload {
         if !takes_object(tool.parameters()) {
             let detail = "the schema's root is no object: arguments are sent under the key `value`, and are not checked";
             self.warnings.push(Warning::new("schema_not_object", detail).at(pointer).for_tool(tool.name()));
+        }
+        if let Some(warning) = suspicion::warning(tool.body()) {
+            self.suspicious += 1;
+            if self.suspicious <= suspicion::MAX_TOOLS {
+                self.warnings.push(warning.at(pointer).for_tool(tool.name()));
+            }
         }
         match self.tools.get(&tool.key()) {
             Some(first) if first.digest() == tool.digest() => {}
@@ -413,6 +428,12 @@ pub struct Change {
 
 /// The change that leaves exactly `tools`.
 pub fn replace(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>) -> Change {
+    let mut change = change_to(current, tools);
+    change.warnings.append(&mut lookalike::warnings(&change.catalog, |_| true));
+    change
+}
+
+fn change_to(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>) -> Change {
     let before: HashMap<ToolKey, &Arc<CatalogTool>> =
         current.tools.iter().map(|tool| (tool.tool.key(), tool)).collect();
     let incoming = tools
@@ -486,9 +507,11 @@ pub fn patch(
             }
         }
     }
+    let uploaded: HashSet<ToolKey> = upsert.keys().cloned().collect();
     tools.extend(upsert);
-    let mut change = replace(current, tools);
+    let mut change = change_to(current, tools);
     warnings.append(&mut change.warnings);
+    warnings.append(&mut lookalike::warnings(&change.catalog, |key| uploaded.contains(key)));
     Ok(Change { warnings, ..change })
 }
 

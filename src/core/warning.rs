@@ -40,6 +40,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("listing_off", "`listing` is off: the model learns of deferred tools through searches alone."),
     ("listing_over_budget", "The listing's budget is too small for any group; its header stands alone."),
     ("listing_placed_separately", "The format limits descriptions, so the listing stands beside the tools."),
+    (
+        "lookalike_name",
+        "Two tools of one catalog, or a tool and a bridge tool, have names that a reader takes for one another.",
+    ),
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
     (
@@ -75,6 +79,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "A setting was written that does nothing beside the others; the detail tells why.",
     ),
     ("stored_field_ignored", "A stored config value cannot be read by this version; its default is used."),
+    (
+        "suspicious_text",
+        "A tool's texts speak to the model in place of describing the tool: look at it before agents do. It is stored all the same.",
+    ),
     (
         "tool_left_out",
         "The provider does not take the tool's schema in any form: it is not in the array, and search, describe and call still reach it.",

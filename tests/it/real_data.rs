@@ -2,6 +2,7 @@
 //! them and says so when the folder of the data is not named.
 
 use serde_json::{Value, json};
+use toolrack::core::suspicion::warning;
 
 use crate::app::TestApp;
 use crate::messy;
@@ -34,6 +35,16 @@ async fn real_tools_are_all_taken_and_reachable() {
         "{added} added, {quarantined} quarantined"
     );
     check_every_tool_is_reachable(&app, &tools).await;
+}
+
+#[test]
+fn few_real_tools_are_told_of() {
+    for file in ["real_mcp_tools.jsonl", "scale_tools.jsonl"] {
+        let tools = tools(file);
+        let told = tools.iter().filter_map(|tool| warning(&tool.to_string())).count();
+        println!("{file}: {told} of {} tools have suspicious texts", tools.len());
+        assert!(told * 1_000 < tools.len(), "{file}: {told} of {}", tools.len());
+    }
 }
 
 #[tokio::test]

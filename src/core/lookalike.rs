@@ -1,0 +1,158 @@
+//! Names that a reader takes for one another.
+//!
+//! Owns what makes two names alike: the same skeleton (Unicode Technical Standard 39, section 4), or nothing but case, `-` and `_`
+//! between them. It says nothing about who may have a name.
+
+use std::collections::HashMap;
+
+use super::catalog::Catalog;
+use super::grant::BridgeTool;
+use super::text::visible;
+use super::tool::ToolKey;
+use super::warning::Warning;
+
+/// Sets of one catalog that are told.
+const MAX_TOLD: usize = 50;
+
+/// Characters of a name that are compared.
+const MAX_CHARS: usize = 256;
+
+/// Two names that are taken for one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lookalike<'a> {
+    name: &'a str,
+    /// The first name that it looks like.
+    like: &'a str,
+    /// How many further names look like that one.
+    others: usize,
+    /// `like` is the name of a bridge tool.
+    is_bridge: bool,
+}
+
+/// Sets of names that look alike, each told by its second name (the only one beside a bridge tool's), in the order of `names`. Only
+/// sets with a name that `concerns` are told. `names` are unique.
+fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Lookalike<'a>> {
+    let mut sets: HashMap<String, Vec<&'a str>> = HashMap::new();
+    for name in names {
+        let (shape, folded) = (shape(name), folded(name));
+        // `I` and `l` are one in shape, `I` and `i` in case: a name stands under both, told apart by the letter before.
+        for key in [format!("s{shape}"), format!("f{folded}")] {
+            sets.entry(key).or_default().push(name);
+        }
+    }
+    let mut bridges: HashMap<String, &'static str> = HashMap::new();
+    for tool in BridgeTool::ALL {
+        let name = tool.base_name();
+        bridges.insert(format!("s{}", shape(name)), name);
+        bridges.insert(format!("f{}", folded(name)), name);
+    }
+    let mut told: HashMap<&str, Lookalike<'a>> = HashMap::new();
+    for (key, set) in &sets {
+        if !set.iter().any(|name| concerns(name)) {
+            continue;
+        }
+        let found = match (bridges.get(key), set.as_slice()) {
+            (Some(bridge), [name, others @ ..]) => {
+                Lookalike { name, like: bridge, others: others.len(), is_bridge: true }
+            }
+            (None, [like, name, others @ ..]) => {
+                Lookalike { name, like, others: others.len(), is_bridge: false }
+            }
+            _ => continue,
+        };
+        // The larger of two sets that a name is told for.
+        let known = told.entry(found.name).or_insert_with(|| found.clone());
+        if (found.is_bridge, found.others, known.like) > (known.is_bridge, known.others, found.like) {
+            *known = found;
+        }
+    }
+    names.iter().filter_map(|name| told.remove(name)).collect()
+}
+
+/// The warnings about a catalog's stored names, as far as tools that `concerns` names take part.
+pub fn warnings(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<Warning> {
+    let names: Vec<&str> = catalog.tools().iter().map(|tool| &*tool.stored_name).collect();
+    let group = |name: &str| catalog.get(name).map_or("", |tool| tool.tool.group());
+    let found = lookalikes(&names, |name| catalog.get(name).is_some_and(|tool| concerns(&tool.tool.key())));
+    let mut warnings: Vec<Warning> = Vec::new();
+    for Lookalike { name, like, others, is_bridge } in found.iter().take(MAX_TOLD) {
+        let mut detail = if *is_bridge {
+            format!("`{name}` of `{}` is easily taken for the bridge tool `{like}`", group(name))
+        } else {
+            let (of, like_of) = (group(name), group(like));
+            format!("`{name}` of `{of}` is easily taken for `{like}` of `{like_of}`")
+        };
+        if *others > 0 {
+            detail.push_str(&format!(", and so are {others} more"));
+        }
+        warnings.push(Warning::new("lookalike_name", detail).for_tool(*name));
+    }
+    if found.len() > MAX_TOLD {
+        let detail = format!("{} more sets of names look alike", found.len() - MAX_TOLD);
+        warnings.push(Warning::new("more_warnings", detail));
+    }
+    warnings
+}
+
+/// A name by the shape of its characters.
+fn shape(name: &str) -> String {
+    let name: String = visible(name).chars().take(MAX_CHARS).collect();
+    unicode_security::skeleton(&name).collect()
+}
+
+/// A name without what many readers pass over: case, `-` and `_`.
+fn folded(name: &str) -> String {
+    let lower: String = visible(name)
+        .chars()
+        .take(MAX_CHARS)
+        .flat_map(char::to_lowercase)
+        .filter(|c| !is_joint(*c))
+        .collect();
+    let skeleton = unicode_security::skeleton(&lower);
+    skeleton.flat_map(char::to_lowercase).filter(|c| !is_joint(*c)).collect()
+}
+
+fn is_joint(character: char) -> bool {
+    matches!(character, '-' | '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(names: &[&str]) -> Vec<(String, String)> {
+        let all = lookalikes(names, |_| true);
+        all.iter().map(|found| (found.name.to_owned(), found.like.to_owned())).collect()
+    }
+
+    #[test]
+    fn twins_to_the_eye_are_told() {
+        for (one, other) in [
+            ("search", "se\u{0430}rch"),
+            ("Search", "search"),
+            ("get_user", "get-user"),
+            ("getUser", "get_user"),
+            ("list_I", "list_l"),
+            ("pay\u{200b}", "pay"),
+            ("Ｓend", "send"),
+            ("tool_searcһ", "tool_search"),
+        ] {
+            let found = pairs(&[one, other]);
+            assert!(!found.is_empty(), "{one} {other}");
+        }
+        for names in [["create", "delete"], ["get_user", "get_users"], ["发送", "发出"]] {
+            assert_eq!(pairs(&names), [], "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_set_is_told_once_and_a_bridge_name_goes_first() {
+        let names = ["getUser", "get-user", "get_user"];
+        let told = lookalikes(&names, |_| true);
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].name, told[0].like, told[0].others), ("get-user", "getUser", 1));
+        assert!(lookalikes(&names, |name| name == "other").is_empty());
+        let bridge = lookalikes(&["Tool-Search"], |_| true);
+        assert_eq!((bridge[0].like, bridge[0].is_bridge), ("tool_search", true));
+    }
+}
