@@ -45,7 +45,7 @@ pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoEr
     let mut walk = Walk { service, caller, out, step: 0 };
 
     walk.title("An agent uploads the tools of its eight MCP servers")?;
-    let written = service.put_catalog(&scope, sample()?, None, false).await?;
+    let written = service.put_catalog(&scope, "demo", sample()?, None, false).await?;
     walk.line(format_args!("PUT /v1/users/{USER}/catalog -> {} tools stored", written.diff.added.count))?;
     for warning in &written.warnings {
         walk.line(format_args!("  {}: {}", warning.code, warning.detail))?;

@@ -127,7 +127,7 @@ pub async fn evaluate(
     let config = with_limit(&setting.config, limit);
     let written = service.put_config(&scope, config.clone(), None, false).await;
     let mut warnings = written.map_err(failed(&format!("config {}", setting.name)))?.warnings;
-    let written = service.put_catalog(&scope, set.tools.clone(), None, false).await;
+    let written = service.put_catalog(&scope, "eval", set.tools.clone(), None, false).await;
     warnings.extend(written.map_err(failed("tools"))?.warnings);
 
     let limits = service.limits();

@@ -19,7 +19,7 @@ use crate::core::lexical::Document;
 use crate::core::ranking::CatalogIndex;
 use crate::core::tool::Tool;
 use crate::core::warning::{FieldError, Warning};
-use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, ToolRow};
+use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, Provenance, ToolRow};
 use crate::telemetry;
 
 /// Names with their number.
@@ -62,6 +62,44 @@ pub struct CatalogWritten {
 pub struct ToolDocument {
     pub json: String,
     pub version: String,
+}
+
+/// Where a stored tool comes from.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ToolProvenance {
+    /// Hash of the tool's content, whatever the order of keys.
+    pub digest: String,
+    /// When this scope first got a tool of this group and name, in milliseconds since 1970. Absent for one that was stored before
+    /// this was written down, as the following.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen_ms: Option<i64>,
+    /// When it last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed_at_ms: Option<i64>,
+    /// Who uploaded what it is now: the id of a key, `admin` for the key of the settings (or for anybody, without keys), `import`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uploaded_by: Option<String>,
+}
+
+impl From<Provenance> for ToolProvenance {
+    fn from(stored: Provenance) -> Self {
+        let time = |ms: i64| (ms > 0).then_some(ms);
+        Self {
+            digest: stored.digest,
+            first_seen_ms: time(stored.first_seen_ms),
+            changed_at_ms: time(stored.changed_at_ms),
+            uploaded_by: Some(stored.uploaded_by).filter(|by| !by.is_empty()),
+        }
+    }
+}
+
+/// Adds it to a tool's document as its last member.
+fn push_provenance(document: &mut String, provenance: &ToolProvenance) {
+    if let Ok(json) = serde_json::to_string(provenance)
+        && document.pop() == Some('}')
+    {
+        document.push_str(&format!(",\"provenance\":{json}}}"));
+    }
 }
 
 /// A write of a scope's catalog.
@@ -121,10 +159,11 @@ impl Toolrack {
         Ok(self.0.caches.indexes.try_get_with(catalog.content_id(), build).await?)
     }
 
-    /// Replaces a scope's catalog.
+    /// Replaces a scope's catalog. `by` is who uploads: a label that the tools keep.
     pub async fn put_catalog(
         &self,
         scope: &Scope,
+        by: &str,
         tools: Vec<Box<RawValue>>,
         expected: Option<&str>,
         dry_run: bool,
@@ -141,13 +180,14 @@ impl Toolrack {
             }
             return Err(Error::with_errors(Kind::EmptyUpload, errors));
         }
-        self.edit_catalog(scope, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
+        self.edit_catalog(scope, by, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
     }
 
-    /// Adds, replaces and removes single tools.
+    /// Adds, replaces and removes single tools. `by` as above.
     pub async fn patch_catalog(
         &self,
         scope: &Scope,
+        by: &str,
         upsert: Vec<Box<RawValue>>,
         remove: Vec<String>,
         expected: Option<&str>,
@@ -165,7 +205,7 @@ impl Toolrack {
                 upload.warnings.iter().map(quarantined).collect(),
             ));
         }
-        self.edit_catalog(scope, &Edit::Patch(Arc::new(upload), remove.into()), expected, dry_run).await
+        self.edit_catalog(scope, by, &Edit::Patch(Arc::new(upload), remove.into()), expected, dry_run).await
     }
 
     async fn read_tools(&self, entries: Vec<Box<RawValue>>, pointer: &'static str) -> Result<Upload, Error> {
@@ -187,6 +227,7 @@ impl Toolrack {
     async fn edit_catalog(
         &self,
         scope: &Scope,
+        by: &str,
         edit: &Edit,
         expected: Option<&str>,
         dry_run: bool,
@@ -205,7 +246,7 @@ impl Toolrack {
             }
             let unchanged = change.catalog.content_id() == current.content_id();
             let (catalog, write, mut written) =
-                finish(change, &current, head.row.catalog_version.clone(), dry_run);
+                finish(change, &current, head.row.catalog_version.clone(), by, dry_run);
             written.warnings.splice(0..0, upload_warnings);
             if dry_run || unchanged {
                 return Ok(written);
@@ -261,6 +302,7 @@ impl Toolrack {
                 new_version: String::new(),
                 remove: Vec::new(),
                 upsert: Vec::new(),
+                by: String::new(),
                 now_ms: now_ms(),
             };
             match self.write_catalog(scope, Arc::default(), write).await {
@@ -304,6 +346,9 @@ impl Toolrack {
             [tool] => {
                 let mut json = String::new();
                 tool.write_document(&mut json);
+                if let Some(stored) = self.0.store.provenance(scope, &tool.tool.key()).await? {
+                    push_provenance(&mut json, &ToolProvenance::from(stored));
+                }
                 Ok(ToolDocument { json, version: catalog.version().to_owned() })
             }
             several => Err(ambiguous(name, several.iter().map(|tool| tool.stored_name.to_string()))),
@@ -443,6 +488,7 @@ fn finish(
     change: Change,
     current: &Catalog,
     expected_version: String,
+    by: &str,
     dry_run: bool,
 ) -> (Arc<Catalog>, CatalogWrite, CatalogWritten) {
     let before: HashMap<&str, &Arc<CatalogTool>> =
@@ -454,6 +500,7 @@ fn finish(
         new_version: change.catalog.content_id().to_string(),
         remove: change.removed_keys,
         upsert: change.catalog.tools().iter().filter(new).map(|tool| tool_row(tool)).collect(),
+        by: by.to_owned(),
         now_ms: now_ms(),
     };
     let mut warnings = change.warnings;

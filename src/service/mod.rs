@@ -45,7 +45,7 @@ pub use assemble::{AssembleRequest, Assembled, InlineTools};
 pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
 pub use caches::{CacheLimits, CacheUse};
 pub use calls::{CallAnswer, CallError, CallRequest, CallResult, Dispatch};
-pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument};
+pub use catalogs::{CatalogDiff, CatalogWritten, NameList, ToolDocument, ToolProvenance};
 pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};

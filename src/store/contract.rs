@@ -75,6 +75,7 @@ fn catalog(expected: &str, new: &str, remove: &[(&str, &str)], upsert: Vec<ToolR
         new_version: new.to_owned(),
         remove: remove.iter().map(|&(group, name)| ToolKey::new(group, name)).collect(),
         upsert,
+        by: "tester".to_owned(),
         now_ms: 1,
     }
 }
@@ -204,6 +205,40 @@ async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at()
 
     store.write_catalog(&u, catalog("v2", "", &[], vec![])).await.unwrap();
     assert_eq!(store.catalog(&owner).await.unwrap(), CatalogRows::default());
+}
+
+#[tokio::test]
+async fn a_tool_keeps_when_it_came_and_who_brought_what_it_is() {
+    let fixture = Fixture::new().await;
+    let u = user("u");
+    let write = |expected: &str, new: &str, by: &str, now_ms: i64, tools| CatalogWrite {
+        by: by.to_owned(),
+        now_ms,
+        ..catalog(expected, new, &[], tools)
+    };
+    let (same, old, new) = (tool("g", "same", "1"), tool("g", "x", "1"), tool("g", "x", "2"));
+    fixture.store.write_catalog(&u, write("", "v1", "ann", 10, vec![same.clone(), old])).await.unwrap();
+    fixture.store.write_catalog(&u, write("v1", "v2", "bob", 20, vec![same, new.clone()])).await.unwrap();
+    let fixture = fixture.reopen().await;
+    let read = async |name: &str| fixture.store.provenance(&u, &ToolKey::new("g", name)).await.unwrap();
+    let told = |found: Option<Provenance>| {
+        found.map(|found| (found.first_seen_ms, found.changed_at_ms, found.uploaded_by))
+    };
+    assert_eq!(told(read("same").await), Some((10, 10, "ann".to_owned())));
+    assert_eq!(read("x").await.map(|found| found.digest), Some(new.digest.clone()));
+    assert_eq!(told(read("x").await), Some((10, 20, "bob".to_owned())));
+    assert_eq!(read("no").await, None);
+    let elsewhere = fixture.store.provenance(&user("v"), &ToolKey::new("g", "x")).await.unwrap();
+    assert_eq!(elsewhere, None);
+    // Gone and come back is come anew.
+    let remove = vec![ToolKey::new("g", "x")];
+    fixture
+        .store
+        .write_catalog(&u, CatalogWrite { remove, ..catalog("v2", "v3", &[], vec![]) })
+        .await
+        .unwrap();
+    fixture.store.write_catalog(&u, write("v3", "v4", "cy", 30, vec![new])).await.unwrap();
+    assert_eq!(told(read("x").await), Some((30, 30, "cy".to_owned())));
 }
 
 #[tokio::test]

@@ -195,7 +195,21 @@ pub struct CatalogWrite {
     pub remove: Vec<ToolKey>,
     /// Added, or put in the place of the stored tool of the same identity.
     pub upsert: Vec<ToolRow>,
+    /// Who uploads them: an opaque label.
+    pub by: String,
     pub now_ms: i64,
+}
+
+/// Where a stored tool comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    pub digest: String,
+    /// When the scope got a tool of this identity; 0 when that was before it was written down.
+    pub first_seen_ms: i64,
+    /// When it got this content; 0 as above.
+    pub changed_at_ms: i64,
+    /// Who uploaded this content; empty when that is not known.
+    pub uploaded_by: String,
 }
 
 /// A whole inline catalog. Its reference is made from its content, so a stored one is never rewritten.
@@ -360,6 +374,9 @@ pub trait Store: KeyStore + Send + Sync + fmt::Debug {
 
     /// Changes a scope's catalog, compare-and-set on its version.
     async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError>;
+
+    /// Where one tool of a scope's catalog comes from; `None` when it is not there.
+    async fn provenance(&self, scope: &Scope, tool: &ToolKey) -> Result<Option<Provenance>, StoreError>;
 
     /// The version of an inline catalog; `None` when it is unknown or expired.
     async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError>;

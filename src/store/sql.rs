@@ -91,6 +91,9 @@ pub(super) const INLINE_CATALOG: &str = "SELECT c.version, t.tool_group, t.tool_
      FROM inline_catalogs c LEFT JOIN tools t ON t.owner_kind = 'inline' AND t.owner_id = $3 \
      WHERE c.user_id = $1 AND c.ref = $2 ORDER BY t.tool_group, t.tool_name";
 
+pub(super) const PROVENANCE: &str = "SELECT digest, first_seen, changed_at, uploaded_by FROM tools \
+     WHERE owner_kind = $1 AND owner_id = $2 AND tool_group = $3 AND tool_name = $4";
+
 pub(super) const TOOLS_DELETE: &str = "DELETE FROM tools WHERE owner_kind = $1 AND owner_id = $2";
 
 /// The owner stands in every row of the list: only then does SQLite look each tool up by its whole key.
@@ -103,12 +106,16 @@ pub(super) static TOOLS_REMOVE: LazyLock<RowsSql> = LazyLock::new(|| {
     )
 });
 
+/// A tool keeps when it was first seen; while its content is the same, also when that changed and who uploaded it.
 pub(super) static TOOLS_PUT: LazyLock<RowsSql> = LazyLock::new(|| {
     RowsSql::new(
-        "INSERT INTO tools (owner_kind, owner_id, tool_group, tool_name, body, digest, tokens) VALUES ",
-        "($1, $2, @, @, @, @, @)",
-        2,
+        "INSERT INTO tools (owner_kind, owner_id, tool_group, tool_name, body, digest, tokens, \
+         first_seen, changed_at, uploaded_by) VALUES ",
+        "($1, $2, @, @, @, @, @, @, @, $3)",
+        3,
         " ON CONFLICT (owner_kind, owner_id, tool_group, tool_name) DO UPDATE SET \
+         changed_at = CASE WHEN tools.digest = excluded.digest THEN tools.changed_at ELSE excluded.changed_at END, \
+         uploaded_by = CASE WHEN tools.digest = excluded.digest THEN tools.uploaded_by ELSE excluded.uploaded_by END, \
          body = excluded.body, digest = excluded.digest, tokens = excluded.tokens",
     )
 });

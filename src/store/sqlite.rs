@@ -25,7 +25,7 @@ use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project};
 use super::{
     CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
-    ListingBaseTouch, ProjectFilter, ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow,
+    ListingBaseTouch, ProjectFilter, Provenance, ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow,
     SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
     sql,
 };
@@ -49,11 +49,12 @@ const TOUCHES_PER_OPERATION: usize = 512;
 const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
     (4, "keys", include_str!("../../migrations/0004_keys.sql")),
+    (5, "provenance", include_str!("../../migrations/0005_provenance.sql")),
 ];
 
 /// Why a database could not be opened.
@@ -256,6 +257,21 @@ impl Store for SqliteStore {
 
     async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError> {
         self.writer.submit(writes::WriteCatalog { scope: scope.clone(), write }).await
+    }
+
+    async fn provenance(&self, scope: &Scope, tool: &ToolKey) -> Result<Option<Provenance>, StoreError> {
+        let query = sqlx::query_as(sql::PROVENANCE)
+            .bind(scope.kind())
+            .bind(scope.id().as_str())
+            .bind(&*tool.group)
+            .bind(&*tool.name);
+        let row: Option<(String, i64, i64, String)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(digest, first_seen_ms, changed_at_ms, uploaded_by)| Provenance {
+            digest,
+            first_seen_ms,
+            changed_at_ms,
+            uploaded_by,
+        }))
     }
 
     async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError> {
@@ -507,7 +523,7 @@ mod tests {
         let newer = [&MIGRATIONS[..], &[(7, "later", later)]].concat();
         migrate(&mut connection, &newer).await.unwrap();
         let error = open(&file).await.unwrap_err();
-        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 4 }), "{error}");
+        assert!(matches!(error, OpenError::NewerSchema { found: 7, known: 5 }), "{error}");
 
         let mut reworked = newer;
         reworked[0].2 = "CREATE TABLE other (id BIGINT)";

@@ -48,10 +48,22 @@ fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> 
     statement.bind(&*tool.group).bind(&*tool.name)
 }
 
-fn bind_tool<'q>(statement: Statement<'q>, tool: &ToolRow) -> Statement<'q> {
-    [tool.group.as_str(), &tool.name, &tool.body, &tool.digest, &tool.tokens]
-        .into_iter()
-        .fold(statement, Statement::bind)
+/// Stores tools of an owner that `by` uploaded.
+async fn put_tools(
+    connection: &mut SqliteConnection,
+    [kind, id]: [&str; 2],
+    by: &str,
+    now_ms: i64,
+    tools: &[ToolRow],
+) -> Result<(), StoreError> {
+    execute_rows(connection, &sql::TOOLS_PUT, &[kind, id, by], tools, move |statement, tool| {
+        [tool.group.as_str(), &tool.name, &tool.body, &tool.digest, &tool.tokens]
+            .into_iter()
+            .fold(statement, Statement::bind)
+            .bind(now_ms)
+            .bind(now_ms)
+    })
+    .await
 }
 
 fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {
@@ -156,7 +168,7 @@ impl Operation for WriteCatalog {
             return delete_tools(connection, owner).await;
         }
         execute_rows(connection, &sql::TOOLS_REMOVE, &owner, &write.remove, bind_tool_key).await?;
-        execute_rows(connection, &sql::TOOLS_PUT, &owner, &write.upsert, bind_tool).await
+        put_tools(connection, owner, &write.by, write.now_ms, &write.upsert).await
     }
 }
 
@@ -189,7 +201,8 @@ impl Operation for WriteInline {
             .bind(now_ms)
             .execute(&mut *connection)
             .await?;
-        execute_rows(connection, &sql::TOOLS_PUT, &["inline", &owner_id], tools, bind_tool).await
+        // What an agent carries has no history.
+        put_tools(connection, ["inline", &owner_id], "", *now_ms, tools).await
     }
 }
 

@@ -7,6 +7,7 @@ use crate::app::{Answer, Client, TestApp, User, path, unique};
 use crate::model::{self, FORMATS, check_array};
 
 mod names;
+mod provenance;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 

@@ -108,12 +108,12 @@ impl Inside {
     }
 
     pub(crate) async fn put_catalog(&self, id: &str, tools: &[Value]) {
-        self.service.put_catalog(&user(id), raw_list(tools), None, false).await.unwrap();
+        self.service.put_catalog(&user(id), "test", raw_list(tools), None, false).await.unwrap();
     }
 
     pub(crate) async fn patch_catalog(&self, id: &str, upsert: &[Value], remove: &[String]) {
         let upsert = raw_list(upsert);
-        self.service.patch_catalog(&user(id), upsert, remove.to_vec(), None, false).await.unwrap();
+        self.service.patch_catalog(&user(id), "test", upsert, remove.to_vec(), None, false).await.unwrap();
     }
 
     /// The answer's text, byte for byte.

@@ -170,6 +170,7 @@ fn read_parts<'a>(
     // An exported catalog names a qualified tool by its stored name and keeps the uploaded one beside it.
     let uploaded = outer.take_text("uploaded_name", "")?;
     outer.take("wire_name");
+    outer.0.retain(|(key, value)| key != "provenance" || !is_provenance(value));
     let Some(name) = uploaded.or(name).filter(|name| !name.trim().is_empty()) else {
         return Err(Rejected::new(
             "missing_name",
@@ -223,6 +224,11 @@ fn read_parts<'a>(
     };
     let tool = Tool::from_parts(&parts);
     tool.map_err(|error| Rejected::new("malformed_json", "", error.to_string()))
+}
+
+/// Whether a member is what an answer about one tool tells of where it comes from, rather than the uploader's own.
+fn is_provenance(value: &RawValue) -> bool {
+    serde_json::from_str::<Members<'_>>(value.get()).is_ok_and(|members| members.text("digest").is_some())
 }
 
 fn read_aliases(members: &mut Members<'_>) -> Result<Vec<String>, Rejected> {

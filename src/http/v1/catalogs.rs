@@ -1,21 +1,22 @@
 //! `/catalog` of a user or project: its stored tools.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::fields::{NoQuery, ScopePath, WriteQuery};
 use crate::core::json::JsonLimits;
+use crate::core::keys::Principal;
 use crate::http::body::{ApiPath, ApiQuery, RawBody};
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
 use crate::http::scoped::names_nobody;
-use crate::service::{CatalogWritten, GrantFields, LintAnswer, Toolrack};
+use crate::service::{CatalogWritten, GrantFields, LintAnswer, ToolProvenance, Toolrack};
 
 /// A tool as the service keeps and shows it.
 #[derive(Debug, ToSchema)]
@@ -48,6 +49,9 @@ pub struct ToolDefinition {
     /// The provider in whose shape the upload came, if `extra` may hold members of its own: `openai`, `anthropic`,
     /// `gemini` or `bedrock`. Only that provider gets them.
     pub extra_of: Option<String>,
+    /// In the answer about one tool only; passed over in an upload.
+    #[schema(read_only)]
+    pub provenance: Option<ToolProvenance>,
 }
 
 /// A stored catalog. It can be sent back with `PUT` as it is.
@@ -126,6 +130,7 @@ pub(crate) async fn read(
 pub(crate) async fn replace(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
+    Extension(principal): Extension<Principal>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
     expected: IfMatch,
@@ -134,7 +139,11 @@ pub(crate) async fn replace(
     let upload: CatalogUpload = body.parse(limits(&context, &["tools"]))?;
     // A large body is not held any longer than it is read.
     drop(body);
-    written(service.put_catalog(&scope, upload.tools, expected.version(), query.dry_run()).await?)
+    written(
+        service
+            .put_catalog(&scope, &principal.label(), upload.tools, expected.version(), query.dry_run())
+            .await?,
+    )
 }
 
 /// Change single tools of the stored catalog
@@ -150,6 +159,7 @@ pub(crate) async fn replace(
 pub(crate) async fn change(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
+    Extension(principal): Extension<Principal>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
     expected: IfMatch,
@@ -158,7 +168,11 @@ pub(crate) async fn change(
     let patch: CatalogPatch = body.parse(limits(&context, &["upsert"]))?;
     drop(body);
     let (upsert, remove) = (patch.upsert.unwrap_or_default(), patch.remove.unwrap_or_default());
-    written(service.patch_catalog(&scope, upsert, remove, expected.version(), query.dry_run()).await?)
+    written(
+        service
+            .patch_catalog(&scope, &principal.label(), upsert, remove, expected.version(), query.dry_run())
+            .await?,
+    )
 }
 
 /// Delete the stored catalog
