@@ -32,6 +32,7 @@ pub mod ranking;
 pub mod schema;
 pub mod selector;
 pub mod semantic;
+pub mod spread;
 pub mod strict_room;
 pub mod suspicion;
 pub mod target;

@@ -17,6 +17,7 @@ use crate::core::named::promote;
 use crate::core::policy::{Layer, merge};
 use crate::core::profile::Profile;
 use crate::core::ranking::{CatalogIndex, Part, search};
+use crate::core::spread;
 
 /// A catalog under a config, to be ranked.
 #[derive(Debug)]
@@ -72,8 +73,10 @@ impl Unfloored {
         if !self.aliases.1.is_empty() {
             parts.push(Part { index: &self.aliases.0, candidates: &self.aliases.1 });
         }
-        let mut outcome = search(&parts, self.view.tools.len(), query, limit, self.semantic);
+        let mut outcome = search(&parts, self.view.tools.len(), query, spread::wanted(limit), self.semantic);
         promote(&self.view, query, &mut outcome);
+        let group_of = |id: u32| self.view.get(id).map_or("", |tool| tool.tool.tool.group());
+        let outcome = spread::first(outcome, limit, group_of);
         outcome.hits.iter().filter_map(|hit| self.view.get(hit.candidate)).collect()
     }
 

@@ -43,6 +43,7 @@ mod rerank;
 mod samples;
 mod scopes;
 mod search;
+mod security;
 mod selections;
 mod sessions;
 mod targets;

@@ -8,13 +8,15 @@ use std::fmt;
 use serde_json::Value;
 
 use super::analyzer::{Class, Tokens, stem};
+use super::background;
 use super::expand::translated;
-use super::languages::language_of;
+use super::languages::{is_any_function_word, language_of};
 use super::lexicon::is_action;
 use super::names::{Named, Names, group_keys, group_word_keys};
 use super::schema::{SchemaText, clip, split_lead};
 use super::spelling::{Counters, Near, Spelling};
 use super::stopwords::is_stop;
+use super::stuffing::Prose;
 use super::terms::{KeyMap, Kind, TermTable, joined_key, key};
 
 /// The searchable text of one tool.
@@ -117,8 +119,8 @@ pub struct Index {
     posting_documents: Vec<u32>,
     posting_impacts: Vec<Impact>,
     names: Names,
-    /// Words in the name of each document, at most 255; and whether one of them is a verb that changes something.
-    names_told: Vec<NameTold>,
+    /// By document.
+    told: Vec<Told>,
     spelling: Spelling,
 }
 
@@ -144,12 +146,15 @@ impl Impact {
     }
 }
 
-/// What the name of a document tells besides its terms.
+/// What is known of a document besides its terms.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NameTold {
+pub(super) struct Told {
+    /// Words in its name.
     pub(super) words: u8,
-    /// It says that the tool changes something (`create`, `send`).
+    /// Its name says that the tool changes something (`create`, `send`).
     pub(super) acts: bool,
+    /// Its texts are stuffed with words, see [`Prose`].
+    pub(super) stuffed: bool,
 }
 
 /// The documents that hold a term.
@@ -169,6 +174,13 @@ impl Index {
         builder.finish()
     }
 
+    /// As [`Self::build`], of texts that nobody has reason to stuff: those of an administrator.
+    pub fn trusting<'a>(documents: impl Iterator<Item = Document<'a>>) -> Self {
+        let mut index = Self::build(documents);
+        index.told.iter_mut().for_each(|told| told.stuffed = false);
+        index
+    }
+
     /// Number of documents.
     pub fn len(&self) -> usize {
         self.documents
@@ -184,7 +196,7 @@ impl Index {
             + self.starts.len() * 4
             + self.posting_documents.len() * 6
             + self.names.bytes()
-            + self.names_told.len() * size_of::<NameTold>()
+            + self.told.len() * size_of::<Told>()
             + self.spelling.bytes()
     }
 
@@ -198,9 +210,8 @@ impl Index {
         })
     }
 
-    /// What the name of a document tells.
-    pub(super) fn name_told(&self, document: u32) -> NameTold {
-        self.names_told.get(document as usize).copied().unwrap_or_default()
+    pub(super) fn told(&self, document: u32) -> Told {
+        self.told.get(document as usize).copied().unwrap_or_default()
     }
 
     pub(super) fn named(&self, key: u64) -> impl Iterator<Item = Named> {
@@ -255,9 +266,14 @@ struct Builder {
     /// `term << 8 | field` for each occurrence in the current document.
     occurrences: Vec<u64>,
     lengths: [u32; FIELD_COUNT],
-    names_told: Vec<NameTold>,
+    told: Vec<Told>,
+    /// The description and the aliases of the current document.
+    prose: Prose,
+    phrases: Prose,
     /// Terms that are verbs of change.
     action_terms: HashSet<u32>,
+    /// Terms that tools at large hold.
+    known: HashSet<u32>,
 }
 
 impl Builder {
@@ -267,20 +283,26 @@ impl Builder {
         let words = u8::try_from(self.lengths[Field::Name as usize]).unwrap_or(u8::MAX);
         let mut terms = self.occurrences.iter().map(|occurrence| (occurrence >> 8) as u32);
         let acts = terms.any(|term| self.action_terms.contains(&term));
-        self.names_told.push(NameTold { words, acts });
+        self.told.push(Told { words, acts, stuffed: false });
         let group = clip(document.group, MAX_LABEL_CHARS);
         self.field(Field::Group, group);
         group_keys(group).chain(group_word_keys(group)).for_each(|key| self.count(Field::Group, key));
         let (lead, rest) = split_lead(clip(document.description, MAX_DESCRIPTION_CHARS));
+        self.prose.begin();
         self.field(Field::Lead, lead);
+        self.prose.end();
         for text in [document.name, lead] {
             // So that a request in any language finds a tool that is described in any other.
             self.field(Field::Lead, &translated(text).join(" "));
         }
+        self.prose.begin();
         self.field(Field::Rest, rest);
+        self.prose.end();
+        self.phrases.begin();
         for alias in document.aliases.iter().take(MAX_ALIASES) {
             self.field(Field::Aliases, clip(alias, MAX_LABEL_CHARS));
         }
+        self.phrases.end();
         match serde_json::from_str::<Value>(document.parameters) {
             Ok(schema) => {
                 let text = SchemaText::of(&schema);
@@ -316,10 +338,15 @@ impl Builder {
             match class {
                 Class::Word => {
                     let word = self.word(text);
+                    self.prose.word(word.stop || is_any_function_word(text));
                     if word.stop && !keeps_stop_words {
                         continue;
                     }
                     self.count_word(field, word);
+                    if !word.stop {
+                        self.prose.content(word.stem_term);
+                        self.phrases.content(word.stem_term);
+                    }
                     if let Some(language) = language.filter(|language| !language.is_function_word(text)) {
                         self.count(field, key(Kind::Foreign, &language.stem(text)));
                     }
@@ -359,8 +386,12 @@ impl Builder {
             raw_term: (stem != text).then(|| self.term(raw_key)),
             stop: is_stop(text),
         };
-        if is_action(key(Kind::Stem, &stem)) {
+        let stem_key = key(Kind::Stem, &stem);
+        if is_action(stem_key) {
             self.action_terms.insert(word.stem_term);
+        }
+        if background::share_of(stem_key).is_some() {
+            self.known.insert(word.stem_term);
         }
         self.words.insert(raw_key, word);
         word
@@ -395,12 +426,37 @@ impl Builder {
 
     fn close_document(&mut self) {
         self.occurrences.sort_unstable();
+        let first = self.entries.len();
         for same in self.occurrences.chunk_by(|a, b| a == b) {
             let (term, field) = ((same[0] >> 8) as u32, same[0] as u8);
             self.entries.push(Entry { term, field, count: u16::try_from(same.len()).unwrap_or(u16::MAX) });
         }
         self.occurrences.clear();
+        let stuffed = self.stuffed(&self.entries[first..]);
+        if let Some(told) = self.told.last_mut() {
+            told.stuffed = stuffed;
+        }
+        self.prose.clear();
+        self.phrases.clear();
         self.documents.push((self.entries.len(), self.lengths));
+    }
+
+    /// Whether the texts of a document with these entries are stuffed: what its name and arguments say, its prose may say too.
+    fn stuffed(&self, entries: &[Entry]) -> bool {
+        let holds = |entry: &Entry, fields: &[Field]| fields.iter().any(|field| *field as u8 == entry.field);
+        let supported = |term: u32| {
+            let first = entries.partition_point(|entry| entry.term < term);
+            let same = entries[first..].iter().take_while(|entry| entry.term == term);
+            same.into_iter().any(|entry| holds(entry, &[Field::Name, Field::ParameterNames, Field::Values]))
+        };
+        let acts = |term| self.action_terms.contains(&term);
+        let known = |term| self.known.contains(&term);
+        let description = self.prose.unsupported(supported);
+        let phrases = self.phrases.unsupported(supported);
+        description.claims_too_much(acts)
+            || description.is_list(known)
+            || phrases.claims_too_much(acts)
+            || phrases.is_net(known)
     }
 
     fn finish(mut self) -> Index {
@@ -445,7 +501,7 @@ impl Builder {
             posting_documents,
             posting_impacts,
             names: self.names,
-            names_told: self.names_told,
+            told: self.told,
             spelling,
         }
     }

@@ -29,6 +29,7 @@ mod schema;
 mod search;
 mod spelling;
 mod stopwords;
+mod stuffing;
 mod terms;
 #[cfg(test)]
 mod tests;

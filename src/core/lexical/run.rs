@@ -57,6 +57,8 @@ pub(super) struct Account {
     pub(super) name_words: u8,
     /// Its name says that it changes something.
     pub(super) acts: bool,
+    /// Its texts are stuffed.
+    pub(super) stuffed: bool,
 }
 
 /// A candidate that the query names.
@@ -260,8 +262,9 @@ impl Run<'_> {
                         self.touched.push(candidate);
                     }
                     if account.name_words == 0 {
-                        let told = part.index.name_told(document);
+                        let told = part.index.told(document);
                         (account.name_words, account.acts) = (told.words, told.acts);
+                        account.stuffed |= told.stuffed;
                     }
                     if form.instead && account.stamp >> 1 == self.stamp {
                         continue;

@@ -22,6 +22,8 @@ const NAME_FIT_BONUS: f32 = 0.1;
 /// What a tool that changes something keeps of its score when the query asks for no change: who asks for "my calendar" wants to see it
 /// (from .6 to .9 better than 1 on the development sets).
 const UNASKED_FACTOR: f32 = 0.75;
+/// What a tool with stuffed texts keeps of its score (`docs/security.md` has what that does to attacks, and to retrieval).
+const STUFFED_FACTOR: f32 = 0.3;
 /// Candidates whose likeness is made exact, at least; and about how many tell its mean and deviation.
 const REFINED: usize = 256;
 const SAMPLE: usize = 256;
@@ -198,7 +200,7 @@ pub(super) fn trace(
         alike: scratch
             .fusion
             .zip(hit.alike)
-            .map(|(fusion, alike)| (alike, fused(fusion, hit.words, alike) - hit.words)),
+            .map(|(fusion, alike)| (alike, fused(fusion, hit.words, alike, account.stuffed) - hit.words)),
     }
 }
 
@@ -486,9 +488,10 @@ impl Scratch {
 
     /// The words' score, with the second opinion where there is one; that never takes a tool away which holds the words.
     fn score_of(&self, candidate: u32, totals: Totals) -> f32 {
-        let words = final_score(&self.accounts[candidate as usize], totals);
+        let account = &self.accounts[candidate as usize];
+        let words = final_score(account, totals);
         match (&self.fusion, self.alike.get(candidate as usize)) {
-            (Some(fusion), Some(&alike)) if alike > UNSEEN => fused(*fusion, words, alike),
+            (Some(fusion), Some(&alike)) if alike > UNSEEN => fused(*fusion, words, alike, account.stuffed),
             _ => words,
         }
     }
@@ -509,8 +512,11 @@ fn unmet_of(query: &str, totals: Totals) -> Unmet {
 }
 
 /// Words and likeness; a tool that is less like the query than others keeps a trace of what its words earned.
-fn fused(fusion: Fusion, words: f32, alike: f32) -> f32 {
-    fusion.fuse(words, alike).max(LEAST_OF_WORDS * words)
+fn fused(fusion: Fusion, words: f32, alike: f32, stuffed: bool) -> f32 {
+    let fused = fusion.fuse(words, alike);
+    // `words` have lost their part; likeness loses what it would add.
+    let fused = if stuffed && fused > words { words + STUFFED_FACTOR * (fused - words) } else { fused };
+    fused.max(LEAST_OF_WORDS * words)
 }
 
 fn final_score(account: &Account, totals: Totals) -> f32 {
@@ -524,5 +530,6 @@ fn bonus(account: &Account, totals: Totals) -> f32 {
         + COVERAGE_BONUS * share(account.cover, totals.known)
         + NAME_COVERAGE_BONUS * share(account.name_cover, totals.known)
         + NAME_FIT_BONUS * share(f32::from(account.named), f32::from(account.name_words));
-    if unasked { UNASKED_FACTOR * bonus } else { bonus }
+    let stuffed = if account.stuffed { STUFFED_FACTOR } else { 1.0 };
+    if unasked { stuffed * UNASKED_FACTOR * bonus } else { stuffed * bonus }
 }

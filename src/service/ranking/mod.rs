@@ -18,6 +18,7 @@ use crate::core::matches::{Found, by_keywords};
 use crate::core::named::promote;
 use crate::core::policy::Matcher;
 use crate::core::ranking::{CatalogIndex, Part, search};
+use crate::core::spread;
 use crate::core::warning::Warning;
 use crate::rerank::RerankFault;
 
@@ -93,7 +94,7 @@ impl Toolrack {
         // An endpoint ranks more than is shown, and needs the words' evidence about each.
         let wanted = match &endpoint {
             Some(Ok(endpoint)) => limit.max(endpoint.matcher.max_documents as usize),
-            _ => limit,
+            _ => spread::wanted(limit),
         };
         let words = self.keyword_outcomes(context, queries, wanted).await?;
         let ranked = match endpoint {
@@ -111,7 +112,10 @@ impl Toolrack {
             }
             None => None,
         };
-        let found = words.into_iter().map(|outcome| by_keywords(&cut(outcome, limit))).collect();
+        let view = context.view();
+        let group_of = |id: u32| view.get(id).map_or("", |tool| tool.tool.tool.group());
+        let shown = words.into_iter().map(|outcome| spread::first(outcome, limit, group_of));
+        let found = shown.map(|outcome| by_keywords(&outcome)).collect();
         Ok(Ranking { found, mode: SearchMode::Keyword, fallback, warnings: Vec::new() })
     }
 
@@ -167,14 +171,4 @@ fn parts<'a>(context: &'a Context, indexes: &'a [Arc<CatalogIndex>]) -> Vec<Part
         parts.push(Part { index: &aliases.index, candidates: &aliases.candidates });
     }
     parts
-}
-
-/// The best hits of a longer list; tools that the query names keep their place.
-fn cut(mut outcome: Outcome, limit: usize) -> Outcome {
-    let mut place = 0;
-    outcome.hits.retain(|hit| {
-        place += 1;
-        place <= limit || hit.exact || hit.whole
-    });
-    outcome
 }
