@@ -293,7 +293,7 @@ impl Plan {
     }
 }
 
-/// Whether tools are deferred: a function of config, grant, window and format, never of the warm set or of what is
+/// Whether tools are deferred: a function of config, grant, window and target, never of the warm set or of what is
 /// unavailable at the moment.
 fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[Arc<TargetTool>]) -> bool {
     let deferred = || view.tools.iter().zip(made).filter(|(tool, _)| !tool.core);

@@ -65,7 +65,7 @@ impl GrantFields {
         })
     }
 
-    /// Refuses what is not there yet, and lists that are longer than any selection needs to be.
+    /// Refuses lists that are longer than any selection needs to be.
     pub(super) fn check(&self) -> Result<(), Error> {
         let selection = &self.selection;
         for (key, count) in [

@@ -211,3 +211,30 @@ fn the_document_about_security_says_what_is_measured() {
     }
     assert!(read(&path) == current, "run `UPDATE_DOCS=1 cargo test --test it security`");
 }
+
+/// All Rust sources below a folder, as one text.
+fn sources(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| match path.extension() {
+        _ if path.is_dir() => sources(&path),
+        Some(kind) if kind == "rs" => read(&path),
+        _ => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn each_threat_names_tests_that_there_are() {
+    let document = read(&root().join("tests/security/security.md.template"));
+    let code = ["src", "tests/it"].map(|folder| sources(&root().join(folder))).concat();
+    let threats: Vec<&str> =
+        document.lines().filter(|line| line.starts_with("| a") && line.ends_with("` |")).collect();
+    assert!(threats.len() >= 8, "{threats:?}");
+    for threat in threats {
+        let held_by = threat.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        for name in held_by.split(", ") {
+            let name = name.trim_matches('`');
+            assert!(code.contains(&format!("fn {name}(")), "there is no test {name}");
+        }
+    }
+}

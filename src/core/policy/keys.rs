@@ -73,7 +73,8 @@ settings! {
         "How the model reaches deferred tools. `bridge`: three tools in a constant array, which every provider takes. \
          `native`: the provider's own deferred tools, loaded by what a search answers (`anthropic`, \
          `openai_responses`). `namespaced`: as `bridge`, with the tools of a group in a namespace \
-         (`openai_responses`). Formats without it get `bridge`, with a warning. A request may choose another one.";
+         (`openai_responses`). Where this is set, formats without it get `bridge`, with a warning. A request may choose another \
+         one, which its format must have.";
     bridge_prefix: String = String::new(), by BridgePrefix, join Override,
         "Stands in front of the bridge tools' names.";
     management_tools: bool = false, by Reserved(Flag, false), join Override,
