@@ -2,11 +2,14 @@
 //!
 //! Standard output carries a new key alone, so that it can be piped to where it is needed.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret as _;
 
+use super::rotate_master::{RotateMasterArgs, rotate_master};
 use super::start::open_beside;
-use super::{Failure, LaterArgs, SettingArgs, print_line};
+use super::{Failure, SettingArgs, print_line};
 use crate::config::Settings;
 use crate::core::keys::{Bindings, KeyId, Pattern, Role};
 use crate::core::selector::Selector;
@@ -53,8 +56,8 @@ enum KeysCommand {
         #[command(flatten)]
         settings: SettingArgs,
     },
-    /// Seal stored secrets with another master key (not supported yet).
-    RotateMaster(LaterArgs),
+    /// Seal stored secrets with another master key, on a database that nobody serves meanwhile.
+    RotateMaster(RotateMasterArgs),
 }
 
 /// Arguments of `keys create`.
@@ -95,21 +98,25 @@ impl KeysArgs {
         let (settings, task) = match self.command {
             KeysCommand::Create(args) => {
                 let settings = args.settings.load(false)?;
-                return Ok((settings, Task::Create(args.read()?)));
+                return Ok((settings, Task::Service(ServiceTask::Create(args.read()?))));
             }
-            KeysCommand::List { settings } => (settings, Task::List),
-            KeysCommand::Revoke { id: text, settings } => (settings, Task::Revoke(id(&text)?)),
+            KeysCommand::List { settings } => (settings, ServiceTask::List),
+            KeysCommand::Revoke { id: text, settings } => (settings, ServiceTask::Revoke(id(&text)?)),
             KeysCommand::Rotate { id: text, overlap_seconds, settings } => {
-                (settings, Task::Rotate(id(&text)?, overlap_seconds))
+                (settings, ServiceTask::Rotate(id(&text)?, overlap_seconds))
             }
-            KeysCommand::RotateMaster(_) => return Err(Failure::Unsupported("keys rotate-master")),
+            KeysCommand::RotateMaster(args) => return args.read(),
         };
-        Ok((settings.load(false)?, task))
+        Ok((settings.load(false)?, Task::Service(task)))
     }
 }
 
 /// Does it and prints the result.
 pub(super) async fn keys(settings: Settings, task: Task) -> Result<(), Failure> {
+    let task = match task {
+        Task::RotateMaster(from) => return rotate_master(settings, from).await,
+        Task::Service(task) => task,
+    };
     let started = open_beside(&settings).await?;
     let done = task.run(&started.service).await;
     started.close().await?;
@@ -118,6 +125,14 @@ pub(super) async fn keys(settings: Settings, task: Task) -> Result<(), Failure> 
 
 /// A command whose arguments are understood.
 pub(super) enum Task {
+    /// On a database that may be served.
+    Service(ServiceTask),
+    /// With the file that holds the new master key, if there is one.
+    RotateMaster(Option<PathBuf>),
+}
+
+/// What the service does with keys.
+pub(super) enum ServiceTask {
     Create(NewKey),
     List,
     Revoke(KeyId),
@@ -151,7 +166,7 @@ fn read_all<T, E: std::fmt::Display>(
     texts.iter().map(read).collect()
 }
 
-impl Task {
+impl ServiceTask {
     async fn run(self, service: &Toolrack) -> Result<(), Failure> {
         match self {
             Self::Create(new) => print_key(&service.create_key(new).await.map_err(told)?),

@@ -3,9 +3,11 @@
 //! Standard output carries results only (of `serve`: the address); logs and errors go to standard error. Exit status 0
 //! is success, 1 a failure, 2 wrong usage or something that is not supported yet.
 
+mod backup;
 mod eval;
 mod import;
 mod keys;
+mod rotate_master;
 mod serve;
 mod start;
 
@@ -21,9 +23,13 @@ use crate::config::{Settings, Sources};
 use crate::http::openapi;
 use crate::{demo, telemetry};
 
+/// What `--help` says of the end of a command.
+const EXIT_STATUS: &str = "Results go to standard output, messages and logs to standard error. Exit status: 0 done, 1 failed, 2 wrong \
+                           usage or not supported yet.";
+
 /// Keeps LLM agents' tool lists small without hiding what they can do.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, about, after_help = EXIT_STATUS)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -66,8 +72,8 @@ enum Command {
     Eval(Box<eval::EvalArgs>),
     /// Make, list, revoke and rotate keys, also beside a running service, which takes them over within a second.
     Keys(keys::KeysArgs),
-    /// Copy the database to a file (not supported yet).
-    Backup(LaterArgs),
+    /// Copy the database to a new file, also while a service runs. The master key is not in it.
+    Backup(backup::BackupArgs),
     /// Copy the state into another database (not supported yet).
     Copy(LaterArgs),
 }
@@ -159,7 +165,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
             let (settings, task) = args.read()?;
             block_on(0, keys::keys(settings, task))
         }
-        Command::Backup(LaterArgs { .. }) => Err(Failure::Unsupported("backup")),
+        Command::Backup(args) => block_on(0, backup::backup(args)),
         Command::Copy(LaterArgs { .. }) => Err(Failure::Unsupported("copy")),
     }
 }

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use secrecy::ExposeSecret as _;
 
 use super::Failure;
-use crate::config::Settings;
+use crate::config::{DatabaseCheck, Settings};
 use crate::core::ranking;
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
 use crate::service::{CacheLimits, Limits, Parts, Toolrack};
-use crate::store::{MasterKey, MasterKeyError, ServeLock, SqliteStore, Store, database_file};
+use crate::store::{
+    Check, KeyFileRotation, MasterKey, MasterKeyError, ServeLock, SqliteOptions, SqliteStore, Store,
+    database_file,
+};
 use crate::telemetry;
 
 /// A service with what it stands on.
@@ -26,8 +29,14 @@ pub(super) struct Started {
 impl Started {
     /// Writes what is buffered and lets go of the database.
     pub(super) async fn close(self) -> Result<(), Failure> {
-        self.service.flush().await.map_err(Failure::new)?;
-        self.store.close().await.map_err(Failure::new)
+        let flushed = self.service.flush().await;
+        // Also when there is no room for ages and counters: what is in the log belongs into the file.
+        self.store.close().await.map_err(Failure::new)?;
+        flushed.map_err(|error| {
+            Failure::Failed(format!(
+                "last uses and counters since the last flush could not be written: {error}"
+            ))
+        })
     }
 }
 
@@ -45,12 +54,14 @@ pub(super) async fn open_beside(settings: &Settings) -> Result<Started, Failure>
 }
 
 async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -> Result<Started, Failure> {
-    let store = open_store(&database).await?;
+    // Beside a running service, that one has looked at the file.
+    let check = if lock.is_some() { check(settings) } else { Check::Off };
+    let store = open_store(settings, &database, check).await?;
     let master_key = master_key(settings, &database)?;
     match master_key.check(&*store).await {
         Ok(()) => {}
         // One wrong setting must not take the rest down: only sealed secrets cannot be read.
-        Err(error @ MasterKeyError::Wrong) => tracing::error!(%error, "stored endpoint keys cannot be used"),
+        Err(error @ MasterKeyError::Wrong(_)) => tracing::error!(%error, "stored secrets cannot be used"),
         Err(error) => return Err(Failure::new(error)),
     }
     let addresses = AddressPolicy {
@@ -81,21 +92,63 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
     Ok(Started { service: Toolrack::new(parts), store, database, _lock: lock })
 }
 
-async fn open_store(database: &Path) -> Result<Arc<dyn Store>, Failure> {
-    let store = SqliteStore::open(database, telemetry::writer_batch).await.map_err(Failure::new)?;
+/// How the settings want the file to be looked at.
+fn check(settings: &Settings) -> Check {
+    match settings.database.check {
+        DatabaseCheck::Quick => Check::Quick,
+        DatabaseCheck::Full => Check::Full,
+        DatabaseCheck::Off => Check::Off,
+    }
+}
+
+async fn open_store(settings: &Settings, database: &Path, check: Check) -> Result<Arc<dyn Store>, Failure> {
+    let options = SqliteOptions { check, max_bytes: settings.database.max_bytes };
+    let store =
+        SqliteStore::open_with(database, options, telemetry::writer_batch).await.map_err(Failure::new)?;
     Ok(Arc::new(store))
 }
 
-fn master_key(settings: &Settings, database: &Path) -> Result<MasterKey, Failure> {
-    if let Some(key) = &settings.secrets.master_key {
-        return MasterKey::from_setting(key.expose_secret()).map_err(Failure::new);
-    }
-    let beside = || {
+/// Opens the rows alone, for work on a database that nobody serves meanwhile.
+pub(super) async fn open_store_alone(
+    settings: &Settings,
+    database: &Path,
+) -> Result<Arc<dyn Store>, Failure> {
+    open_store(settings, database, check(settings)).await
+}
+
+/// Where the master key stands that the settings do not hold.
+pub(super) fn key_file(settings: &Settings, database: &Path) -> PathBuf {
+    settings.secrets.key_file.clone().unwrap_or_else(|| {
         let mut file = database.as_os_str().to_owned();
         file.push(".key");
         PathBuf::from(file)
+    })
+}
+
+/// The key of the settings or of its file, with those of before that are still named.
+fn master_key(settings: &Settings, database: &Path) -> Result<MasterKey, Failure> {
+    let key = match &settings.secrets.master_key {
+        Some(key) => MasterKey::from_setting(key.expose_secret()).map_err(Failure::new)?,
+        None => {
+            let file = key_file(settings, database);
+            let key = MasterKey::load_or_create(&file).map_err(Failure::new)?;
+            match KeyFileRotation::new(&file).old_key().map_err(Failure::new)? {
+                Some(old) => key.with_previous(old),
+                None => key,
+            }
+        }
     };
-    MasterKey::load_or_create(&settings.secrets.key_file.clone().unwrap_or_else(beside)).map_err(Failure::new)
+    with_previous_setting(settings, key)
+}
+
+/// A key, which opens also what the key of before in the settings sealed.
+pub(super) fn with_previous_setting(settings: &Settings, key: MasterKey) -> Result<MasterKey, Failure> {
+    match &settings.secrets.previous_master_key {
+        Some(old) => {
+            Ok(key.with_previous(MasterKey::from_setting(old.expose_secret()).map_err(Failure::new)?))
+        }
+        None => Ok(key),
+    }
 }
 
 /// The client for endpoints; without one (a system without certificates) the service runs with keywords alone.
@@ -114,7 +167,7 @@ fn reranker(addresses: &AddressPolicy) -> Arc<dyn Reranker> {
 /// Brings a database to the present schema.
 pub(super) async fn migrate(settings: &Settings) -> Result<PathBuf, Failure> {
     let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
-    open_store(&database).await?.close().await.map_err(Failure::new)?;
+    open_store_alone(settings, &database).await?.close().await.map_err(Failure::new)?;
     Ok(database)
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::{
-    AuthSettings, CacheSettings, ConfigError, DatabaseSettings, DatabaseUrl, EffectiveSetting, LimitSettings,
-    LogFormat, LogSettings, Origin, RerankSettings, SecretSettings, ServerSettings, SessionSettings,
-    Settings,
+    AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl, EffectiveSetting,
+    LimitSettings, LogFormat, LogSettings, Origin, RerankSettings, SecretSettings, ServerSettings,
+    SessionSettings, Settings,
 };
 
 /// What every variable of this program starts with.
@@ -60,10 +60,13 @@ const fn key(path: &'static str, kind: Kind) -> Key {
 const KEYS: &[Key] = &[
     key("listen", Kind::Address),
     key("database.url", Kind::DatabaseUrl),
+    key("database.check", Kind::OneOf(&["quick", "full", "off"])),
+    key("database.max_bytes", Kind::Integer(0, 1024 * 1024 * 1024 * MIB)),
     key("auth.admin_key", Kind::AdminKey),
     key("auth.key_file", Kind::Path),
     key(NO_AUTH, Kind::Flag),
     key("secrets.master_key", Kind::MasterKey),
+    key("secrets.previous_master_key", Kind::MasterKey),
     key("secrets.key_file", Kind::Path),
     key("limits.body_bytes", Kind::Integer(1024, 1024 * MIB)),
     key("limits.tools_per_catalog", Kind::Integer(1, 1_000_000)),
@@ -307,7 +310,15 @@ impl Layers {
         let milliseconds = |path| self.integer(path).map(Duration::from_millis);
         Ok(Settings {
             listen: address(self.text("listen")?).ok_or(ConfigError::Missing("listen"))?,
-            database: DatabaseSettings { url: DatabaseUrl(self.text("database.url")?.to_owned()) },
+            database: DatabaseSettings {
+                url: DatabaseUrl(self.text("database.url")?.to_owned()),
+                check: match self.text("database.check")? {
+                    "full" => DatabaseCheck::Full,
+                    "off" => DatabaseCheck::Off,
+                    _ => DatabaseCheck::Quick,
+                },
+                max_bytes: Some(self.integer("database.max_bytes")?).filter(|bytes| *bytes > 0),
+            },
             auth: AuthSettings {
                 admin_key: self.secret("auth.admin_key")?,
                 key_file: self.path("auth.key_file")?,
@@ -315,6 +326,7 @@ impl Layers {
             },
             secrets: SecretSettings {
                 master_key: self.secret("secrets.master_key")?,
+                previous_master_key: self.secret("secrets.previous_master_key")?,
                 key_file: self.path("secrets.key_file")?,
             },
             limits: LimitSettings {

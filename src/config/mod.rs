@@ -43,6 +43,17 @@ pub struct Settings {
 #[derive(Debug, Clone)]
 pub struct DatabaseSettings {
     pub url: DatabaseUrl,
+    pub check: DatabaseCheck,
+    /// `None`: as large as the disk.
+    pub max_bytes: Option<u64>,
+}
+
+/// How thoroughly the database is looked at before the service uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseCheck {
+    Quick,
+    Full,
+    Off,
 }
 
 /// The address of a database, which may hold a password: shown without it.
@@ -86,6 +97,8 @@ pub struct AuthSettings {
 pub struct SecretSettings {
     /// 64 hexadecimal digits.
     pub master_key: Option<SecretString>,
+    /// The one before it, while not everything is sealed with the present one.
+    pub previous_master_key: Option<SecretString>,
     /// `None`: beside the database file.
     pub key_file: Option<PathBuf>,
 }

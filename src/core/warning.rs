@@ -78,6 +78,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "setting_without_effect",
         "A setting was written that does nothing beside the others; the detail tells why.",
     ),
+    (
+        "storage_full",
+        "There is no room to write that a tool was found: the answer is right, but the tool does not enter the array.",
+    ),
     ("stored_field_ignored", "A stored config value cannot be read by this version; its default is used."),
     (
         "suspicious_text",

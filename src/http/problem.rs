@@ -108,6 +108,9 @@ codes! {
         "Nothing was left half done: a write either happened or did not. Try again, with a smaller body if it was large."
     Unavailable "unavailable" SERVICE_UNAVAILABLE "The service cannot answer now"
         "It is starting, stopping, or its database does not answer. Try again shortly; /readyz tells more."
+    StorageFull "storage_full" INSUFFICIENT_STORAGE "There is no room for this write"
+        "Nothing of it was stored. The disk is full, or the database has the size that database.max_bytes allows. Reads and \
+         searches go on; the operator has to make room."
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong inside the service"
         "This is a fault of the service. The log has the cause under the request_id."
 }
@@ -144,6 +147,7 @@ impl Code {
             StatusCode::PAYLOAD_TOO_LARGE => Self::PayloadTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
+            StatusCode::INSUFFICIENT_STORAGE => Self::StorageFull,
             other if other.is_server_error() => Self::Internal,
             _ => Self::InvalidRequest,
         }

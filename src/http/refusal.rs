@@ -19,6 +19,7 @@ fn code_of(kind: Kind) -> Code {
         Kind::ToolsRefMismatch => Code::ToolsRefMismatch,
         Kind::EmptyUpload => Code::EmptyCatalogUpload,
         Kind::TooManyTools => Code::TooManyTools,
+        Kind::StorageFull => Code::StorageFull,
         Kind::Unavailable => Code::Unavailable,
         Kind::Internal => Code::Internal,
     }

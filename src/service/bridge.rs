@@ -223,6 +223,7 @@ impl Toolrack {
         let warming = self.warm(context, &[id], Deed::Call).await?;
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
+        answer.warn(warming.warnings);
         Ok(Handled::Dispatch(vec![dispatch]))
     }
 
@@ -367,6 +368,7 @@ impl Toolrack {
         let warming = self.warm(context, &described.ids, Deed::Describe).await?;
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
+        answer.warn(warming.warnings);
         let is_error = tools.is_empty();
         #[derive(Serialize)]
         struct Described {
@@ -400,6 +402,7 @@ impl Toolrack {
         let warming = self.warm(context, &resolved.called, Deed::Call).await?;
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
+        answer.warn(warming.warnings);
         if resolved.results.iter().all(Result::is_ok) {
             return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
         }

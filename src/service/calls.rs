@@ -159,6 +159,7 @@ impl Toolrack {
         let warming = self.warm(&context, &resolved.called, Deed::Call).await?;
         let mut warnings = context.warnings();
         warnings.extend(resolved.warnings);
+        warnings.extend(warming.warnings);
         Ok(CallAnswer {
             results: resolved.results.into_iter().map(CallResult::from).collect(),
             warmed: warming.warmed,

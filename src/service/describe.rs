@@ -164,6 +164,8 @@ impl Toolrack {
             suggestions: stored(ids),
         });
         let warming = self.warm(&context, &described.ids, Deed::Describe).await?;
+        let mut warnings = context.warnings();
+        warnings.extend(warming.warnings);
         let text = serde_json::to_string(&tools).map_err(Error::internal)?;
         self.answered_text(request.caller.session_key().as_ref(), "describe", text).await;
         Ok(DescribeAnswer {
@@ -173,7 +175,7 @@ impl Toolrack {
             not_found: not_found.collect(),
             warmed: warming.warmed,
             evicted: warming.evicted,
-            warnings: context.warnings(),
+            warnings,
         })
     }
 

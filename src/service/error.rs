@@ -21,6 +21,8 @@ pub enum Kind {
     ToolsRefMismatch,
     EmptyUpload,
     TooManyTools,
+    /// There is no room for a write.
+    StorageFull,
     Unavailable,
     Internal,
 }
@@ -105,6 +107,10 @@ impl From<StoreError> for Error {
             StoreError::Conflict => (Kind::Conflict, "another write came first; read again and retry"),
             StoreError::Closed => (Kind::Unavailable, "the service is stopping"),
             StoreError::Busy => (Kind::Unavailable, "too many writes are waiting; try again shortly"),
+            StoreError::Full => (
+                Kind::StorageFull,
+                "nothing was written: the database has no room (its disk is full, or `database.max_bytes` is reached)",
+            ),
             StoreError::Database(_) => (Kind::Unavailable, "the database does not answer"),
             StoreError::Corrupt(_) => (Kind::Internal, "a stored row cannot be read"),
         };

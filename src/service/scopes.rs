@@ -77,7 +77,7 @@ enum Edit {
 impl Toolrack {
     pub async fn config(&self, scope: &Scope) -> Result<ConfigDocument, Error> {
         let head = self.fresh_head(scope).await?;
-        Ok(ConfigDocument { document: shown(&head), revision: head.row.config_revision })
+        Ok(ConfigDocument { document: self.shown(scope, &head), revision: head.row.config_revision })
     }
 
     /// Replaces the document of a scope.
@@ -119,7 +119,7 @@ impl Toolrack {
             if dry_run {
                 let mut row = ScopeRow { config: planned.text, ..before.row.clone() };
                 planned.secrets.into_iter().for_each(|change| apply_secret(&mut row, change));
-                return Ok(written(&before, &Head::new(row), planned.warnings, true));
+                return Ok(self.written(scope, &before, &Head::new(row), planned.warnings, true));
             }
             if planned.text == before.row.config
                 && planned.secrets.is_empty()
@@ -127,7 +127,7 @@ impl Toolrack {
             {
                 // Writing the same again says that the endpoint should be tried again.
                 self.renew_matcher(scope, &before).await;
-                return Ok(written(&before, &before, planned.warnings, false));
+                return Ok(self.written(scope, &before, &before, planned.warnings, false));
             }
             let write = ConfigWrite {
                 config: Some(planned.text),
@@ -140,7 +140,7 @@ impl Toolrack {
                     // What the old settings failed at is nobody's any more.
                     self.renew_matcher(scope, &before).await;
                     self.renew_matcher(scope, &after).await;
-                    return Ok(written(&before, &after, planned.warnings, false));
+                    return Ok(self.written(scope, &before, &after, planned.warnings, false));
                 }
                 Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
                     return Err(revision_mismatch());
@@ -243,6 +243,48 @@ impl Toolrack {
         opened.map(Some).map_err(|_| "key_unreadable")
     }
 
+    /// The document to show: the secret as `{set, last4}`, and as not set where no known key opens it.
+    fn shown(&self, scope: &Scope, head: &Head) -> Map<String, Value> {
+        let mut document = head.layer.to_json();
+        if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), head.secret()) {
+            let readable = self.0.master_key.open(&secret_aad(scope, API_KEY), &secret.bytes).is_ok();
+            let mut shown = json!({ "set": readable });
+            if let Some(last4) = secret.last4.as_ref().filter(|_| readable) {
+                shown["last4"] = Value::from(last4.as_str());
+            }
+            matcher.insert("api_key".to_owned(), shown);
+        }
+        document
+    }
+
+    /// The changes of a write; a secret is told by its shown form.
+    fn changes(&self, scope: &Scope, before: &Head, after: &Head) -> ConfigDiff {
+        let mut diff = policy::diff(&before.layer, &after.layer);
+        if before.row.secrets != after.row.secrets {
+            let shown_key = |head: &Head| self.shown(scope, head).get("matcher")?.get("api_key").cloned();
+            let (from, to) = (shown_key(before).unwrap_or_default(), shown_key(after).unwrap_or_default());
+            diff.changed.push(ConfigChange { key: "matcher.api_key".to_owned(), from, to });
+        }
+        diff
+    }
+
+    fn written(
+        &self,
+        scope: &Scope,
+        before: &Head,
+        after: &Head,
+        warnings: Vec<Warning>,
+        dry_run: bool,
+    ) -> ConfigWritten {
+        ConfigWritten {
+            config: self.shown(scope, after),
+            revision: after.row.config_revision,
+            changes: self.changes(scope, before, after),
+            dry_run,
+            warnings,
+        }
+    }
+
     /// Deletes a config with its secrets; deleting nothing is fine.
     pub async fn delete_config(&self, scope: &Scope, expected: Option<i64>) -> Result<(), Error> {
         let _guard = self.0.scope_writes.guard(scope).await;
@@ -309,6 +351,7 @@ impl Toolrack {
                 policy::Origin::Project => (project.clone().map(Scope::Project), &project_head),
                 _ => (user.clone().map(Scope::User), &user_head),
             };
+            let shown = scope.as_ref().map(|scope| self.shown(scope, head)).unwrap_or_default();
             let opened =
                 scope.map_or(Ok(None), |scope| self.open_secret(&scope, head, &origin_of(&setting.endpoint)));
             matcher = match (check_url(&setting.endpoint, &self.0.addresses), opened) {
@@ -319,11 +362,11 @@ impl Toolrack {
                 }
                 (Ok(()), Ok(api_key)) => self.endpoint_state(setting, api_key),
             };
-            if let (Some(Value::Object(shown)), Some(key)) = (
+            if let (Some(Value::Object(value)), Some(key)) = (
                 config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
-                shown(head).get("matcher").and_then(|matcher| matcher.get("api_key")),
+                shown.get("matcher").and_then(|matcher| matcher.get("api_key")),
             ) {
-                shown.insert("api_key".to_owned(), key.clone());
+                value.insert("api_key".to_owned(), key.clone());
             }
         }
         let mut warnings: Vec<Warning> =
@@ -343,19 +386,6 @@ fn apply_secret(row: &mut ScopeRow, change: SecretChange) {
     }
 }
 
-/// The document to show: the secret as `{set, last4}`.
-fn shown(head: &Head) -> Map<String, Value> {
-    let mut document = head.layer.to_json();
-    if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), head.secret()) {
-        let mut shown = json!({"set": true});
-        if let Some(last4) = &secret.last4 {
-            shown["last4"] = Value::from(last4.as_str());
-        }
-        matcher.insert("api_key".to_owned(), shown);
-    }
-    document
-}
-
 struct PlannedEdit {
     text: String,
     secrets: Vec<SecretChange>,
@@ -365,28 +395,6 @@ struct PlannedEdit {
 /// Whether a document repeats the shown form of a stored secret.
 fn says_set(document: &Value) -> bool {
     document.pointer("/matcher/api_key/set") == Some(&Value::Bool(true))
-}
-
-/// The changes of a write; a secret is told by its shown form.
-fn changes(before: &Head, after: &Head) -> ConfigDiff {
-    let mut diff = policy::diff(&before.layer, &after.layer);
-    if before.row.secrets != after.row.secrets {
-        let shown_key =
-            |head: &Head| shown(head).get("matcher").and_then(|matcher| matcher.get("api_key")).cloned();
-        let (from, to) = (shown_key(before).unwrap_or_default(), shown_key(after).unwrap_or_default());
-        diff.changed.push(ConfigChange { key: "matcher.api_key".to_owned(), from, to });
-    }
-    diff
-}
-
-fn written(before: &Head, after: &Head, warnings: Vec<Warning>, dry_run: bool) -> ConfigWritten {
-    ConfigWritten {
-        config: shown(after),
-        revision: after.row.config_revision,
-        changes: changes(before, after),
-        dry_run,
-        warnings,
-    }
 }
 
 fn check_revision(head: &Head, expected: Option<i64>) -> Result<(), Error> {

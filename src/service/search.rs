@@ -217,6 +217,7 @@ impl Toolrack {
             Vec::new()
         };
         let warming = self.warm(&context, &found, Deed::Search).await?;
+        warnings.extend(warming.warnings);
         let budget = context.policy().max_answer_tokens as usize;
         let missed = ranking.found.iter().all(|found| !found.is_sure() && !found.asks_for_all);
         let misses = context.session.as_ref().map_or(0, |(_, session)| session.ledger().missed(missed));

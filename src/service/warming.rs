@@ -2,12 +2,13 @@
 
 use super::context::Context;
 use super::sessions::{Deed, Update, warm_limits};
-use super::{Error, Toolrack};
+use super::{Error, Kind, Toolrack};
 use crate::core::grant::View;
 use crate::core::policy::WarmPolicy;
 use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
+use crate::core::warning::Warning;
 
 /// What a request did to its session's warm set, and the set as it is now; empty without a session.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(super) struct Warming {
     /// Stored names of the tools that left it.
     pub evicted: Vec<String>,
     pub warm: WarmSet,
+    /// What the session could not learn.
+    pub warnings: Vec<Warning>,
 }
 
 /// Whether a tool can be warm: core tools are in the array anyway, unavailable ones must not be, and what the target does not
@@ -45,12 +48,19 @@ impl Toolrack {
         let found = if may_warm_here { warmable(view, context.target, ids) } else { Vec::new() };
         let keys: Vec<ToolKey> = found.iter().map(|(key, _)| key.clone()).collect();
         let limits = warm_limits(context.policy(), &plan.plan);
-        let (change, warm) = self
-            .update_session(session, deed, |_, warm, now| {
-                let change = warm.warm(&keys, limits, now);
-                Ok((Update::of(change.clone()), (change, warm.clone())))
-            })
-            .await?;
+        let updated = self.update_session(session, deed, |_, warm, now| {
+            let change = warm.warm(&keys, limits, now);
+            Ok((Update::of(change.clone()), (change, warm.clone())))
+        });
+        let (change, warm) = match updated.await {
+            // Found all the same: an agent goes on without the tool in its array.
+            Err(error) if error.kind() == Kind::StorageFull => {
+                let warm = self.session(session).await?.warm.clone();
+                let warnings = vec![Warning::new("storage_full", error.detail())];
+                return Ok(Warming { warm, warnings, ..Warming::default() });
+            }
+            updated => updated?,
+        };
         let name = |key: &ToolKey| {
             let asked = found.iter().find(|(known, _)| known == key).map(|(_, id)| *id);
             let id = asked.or_else(|| view.by_key(key).first().copied())?;
@@ -61,6 +71,7 @@ impl Toolrack {
             warmed: change.added.iter().filter(in_array).filter_map(name).collect(),
             evicted: change.evicted.iter().filter_map(name).collect(),
             warm,
+            warnings: Vec::new(),
         })
     }
 }

@@ -32,7 +32,7 @@ pub enum LockError {
         "another toolrack serves this database ({0} is locked); stop it first, or use another database file"
     )]
     Taken(PathBuf),
-    #[error("cannot lock {0}: {1}")]
+    #[error("cannot lock {0}: {1}; the folder of the database must be writable")]
     Io(PathBuf, #[source] io::Error),
 }
 

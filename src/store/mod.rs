@@ -14,9 +14,12 @@
 //! - a write happens as a whole or not at all, and one that fails does not touch others;
 //! - a read shows one moment: a catalog never comes with the version of another.
 
+mod backup;
+mod check;
 mod keys;
 mod lock;
 mod private_file;
+mod rotation;
 mod secrets;
 mod sql;
 mod sqlite;
@@ -35,11 +38,14 @@ use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
+pub use backup::{Backup, BackupError, backup};
+pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use private_file::{SecretFileError, read_secret_file};
+pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
-pub use sqlite::{OpenError, SqliteStore, database_file};
+pub use sqlite::{OpenError, SqliteOptions, SqliteStore, database_file};
 
 /// Why a read or a write did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -50,6 +56,9 @@ pub enum StoreError {
     /// The database refused or failed; the cause is for the log.
     #[error("the database failed: {0}")]
     Database(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// There is no room for it: the disk is full, or the file has its largest size. Nothing was written.
+    #[error("the database or its disk is full")]
+    Full,
     /// A stored row holds what this program never writes.
     #[error("a stored {0} cannot be read")]
     Corrupt(&'static str),
@@ -105,6 +114,34 @@ pub struct SealedSecret {
     pub last4: Option<String>,
     /// Made by [`MasterKey::seal`] with [`secret_aad`].
     pub bytes: Vec<u8>,
+}
+
+/// A stored secret of whatever scope, with its place.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretPlace {
+    pub scope: Scope,
+    pub name: String,
+    /// As in [`SealedSecret::bytes`].
+    pub sealed: Vec<u8>,
+}
+
+/// A secret sealed anew.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reseal {
+    pub place: SecretPlace,
+    pub sealed: Vec<u8>,
+}
+
+impl fmt::Debug for SecretPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretPlace({:?}, {})", self.scope, self.name)
+    }
+}
+
+impl fmt::Debug for Reseal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reseal({:?})", self.place)
+    }
 }
 
 impl fmt::Debug for SecretRow {
@@ -457,6 +494,13 @@ pub trait Store: KeyStore + Send + Sync + fmt::Debug {
 
     /// Stores such a value unless there is one, and answers the stored one.
     async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError>;
+
+    /// All secrets of all scopes, as they are sealed, in the order of their places.
+    async fn sealed_secrets(&self) -> Result<Vec<SecretPlace>, StoreError>;
+
+    /// Puts secrets in the place of what they were, together with a value that the program keeps for itself: all of it, or
+    /// nothing when one is no longer what it was.
+    async fn reseal(&self, changes: Vec<Reseal>, meta: (String, String)) -> Result<(), StoreError>;
 
     /// Answers once a read has worked and writes are being taken.
     async fn health(&self) -> Result<(), StoreError>;

@@ -54,6 +54,14 @@ pub(super) const META: &str = "SELECT value FROM meta WHERE key = $1";
 pub(super) const META_INIT: &str = "INSERT INTO meta (key, value) VALUES ($1, $2) \
      ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value";
 
+pub(super) const META_PUT: &str = "INSERT INTO meta (key, value) VALUES ($1, $2) \
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
+pub(super) const SECRETS: &str = "SELECT kind, id, name, sealed FROM secrets ORDER BY kind, id, name";
+
+pub(super) const SECRET_RESEAL: &str =
+    "UPDATE secrets SET sealed = $5 WHERE kind = $1 AND id = $2 AND name = $3 AND sealed = $4";
+
 pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.catalog_version, \
      x.name, x.origin, x.last4, x.sealed \
      FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id \

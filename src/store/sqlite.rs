@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::error::DatabaseError;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Executor, SqlSafeStr, Sqlite, SqliteConnection, SqlitePool};
@@ -20,21 +19,22 @@ use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
+use super::check::{Check, check_file, is_full, open_error, sqlite_code};
 use super::private_file::open_private;
 use super::writer::Writer;
-use super::writes::{self, stored_id, stored_project};
+use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
     CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
-    ListingBaseTouch, ProjectFilter, Provenance, ScopeRow, SealedSecret, SecretRow, SessionQuery, SessionRow,
-    SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
-    sql,
+    ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
+    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow,
+    VectorRow, VectorSpace, WarmRow, sql,
 };
 
 /// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.
 const READERS: u32 = 4;
 
 /// How long a connection waits for another process's lock (`import` beside `serve`).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between two attempts where SQLite does not wait by itself.
 const BUSY_RETRY: Duration = Duration::from_millis(10);
@@ -64,11 +64,23 @@ pub enum OpenError {
     Url(String),
     #[error("PostgreSQL is not supported yet; use sqlite://PATH")]
     PostgresUnsupported,
-    #[error("cannot open the database file {0}: {1}")]
+    #[error("cannot open the database file {0} for reading and writing: {1}")]
     File(PathBuf, #[source] io::Error),
     #[error(
+        "the database file {0} cannot be used: {1}; the file and its folder must be writable (beside it stand {0}-wal, \
+         {0}-shm and {0}.lock)"
+    )]
+    NotWritable(PathBuf, #[source] sqlx::Error),
+    #[error("{0} is no SQLite database; nothing was written to it")]
+    NoDatabase(PathBuf),
+    #[error(
+        "the database file {0} is damaged, and nothing was written to it ({1}); put it aside together with {0}-wal and \
+         {0}-shm, and put a backup in its place (docs/backup.md)"
+    )]
+    Damaged(PathBuf, String),
+    #[error(
         "the database has schema version {found}, this program knows versions up to {known}; \
-         use the newer program that wrote it"
+         use the newer program that wrote it, or a backup from before it (the database was left as it is)"
     )]
     NewerSchema { found: i64, known: i64 },
     #[error(
@@ -76,7 +88,7 @@ pub enum OpenError {
          or removed after it was applied); use the program that made the database"
     )]
     ForeignSchema(i64),
-    #[error("the database cannot be brought to the current schema: {0}")]
+    #[error("the database cannot be brought to the current schema, and was left as it is: {0}")]
     Migrate(#[source] MigrateError),
     #[error("the database cannot be used: {0}")]
     Database(#[from] sqlx::Error),
@@ -86,6 +98,7 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::PoolClosed => Self::Closed,
+            full if is_full(&full) => Self::Full,
             other => Self::Database(Arc::new(other)),
         }
     }
@@ -110,6 +123,14 @@ pub fn database_file(url: &str) -> Result<PathBuf, OpenError> {
     Ok(PathBuf::from(path))
 }
 
+/// How a database file is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SqliteOptions {
+    pub check: Check,
+    /// The file grows up to this size and no more; one that is larger already does not grow.
+    pub max_bytes: Option<u64>,
+}
+
 /// Durable state in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -121,8 +142,20 @@ impl SqliteStore {
     /// Opens the file, makes it when it does not exist (private to its owner), and brings it to the current schema.
     /// `group_committed` is told how many writes each commit takes (for metrics); it runs in the writer's task.
     pub async fn open(file: &Path, group_committed: fn(usize)) -> Result<Self, OpenError> {
+        Self::open_with(file, SqliteOptions::default(), group_committed).await
+    }
+
+    /// As [`SqliteStore::open`], with a look at the file first or a bound of its size.
+    pub async fn open_with(
+        file: &Path,
+        options: SqliteOptions,
+        group_committed: fn(usize),
+    ) -> Result<Self, OpenError> {
+        let SqliteOptions { check, max_bytes } = options;
         open_private(File::options().read(true).write(true).create(true), file)
             .map_err(|error| OpenError::File(file.to_owned(), error))?;
+        check_file(file, check).await?;
+        let failed = |error| open_error(file, error);
         let options = SqliteConnectOptions::new()
             .filename(file)
             .foreign_keys(true)
@@ -130,8 +163,11 @@ impl SqliteStore {
             .disable_statement_logging();
         let write_options =
             options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
-        let mut connection = connect_patiently(&write_options).await?;
+        let mut connection = connect_patiently(&write_options).await.map_err(failed)?;
         migrate(&mut connection, &MIGRATIONS).await?;
+        if let Some(bytes) = max_bytes {
+            limit_size(&mut connection, bytes).await.map_err(failed)?;
+        }
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(READER_WAIT)
@@ -140,7 +176,8 @@ impl SqliteStore {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_with(options.read_only(true))
-            .await?;
+            .await
+            .map_err(failed)?;
         Ok(Self { readers, writer: Writer::start(connection, group_committed) })
     }
 }
@@ -159,10 +196,21 @@ async fn connect_patiently(options: &SqliteConnectOptions) -> Result<SqliteConne
     }
 }
 
-/// SQLITE_BUSY (5), whatever its extended code says in the upper bytes (<https://sqlite.org/rescode.html>).
+/// SQLITE_BUSY (<https://sqlite.org/rescode.html>).
 fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(DatabaseError::code);
-    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
+    sqlite_code(error) == Some(5)
+}
+
+/// Keeps the file from growing beyond so many bytes. Holds for this connection, the only one that writes.
+async fn limit_size(connection: &mut SqliteConnection, bytes: u64) -> Result<(), sqlx::Error> {
+    let (page,): (i64,) = sqlx::query_as("PRAGMA page_size").fetch_one(&mut *connection).await?;
+    let pages = bytes / u64::try_from(page).unwrap_or(u64::MAX).max(1);
+    // 4,294,967,294 is the most that SQLite takes; 0 would only ask.
+    let pages = pages.clamp(1, 4_294_967_294);
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}")))
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// One transaction for all of it: two processes that open a new file at once do not meet half-way.
@@ -462,6 +510,21 @@ impl Store for SqliteStore {
         Ok(row.map(|(value,)| value))
     }
 
+    async fn sealed_secrets(&self) -> Result<Vec<SecretPlace>, StoreError> {
+        let rows: Vec<(String, String, String, String)> =
+            sqlx::query_as(sql::SECRETS).fetch_all(&self.readers).await?;
+        let read = |(kind, id, name, sealed): (String, String, String, String)| {
+            let scope = stored_scope(&kind, &id)?;
+            let sealed = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
+            Ok(SecretPlace { scope, name, sealed })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    async fn reseal(&self, changes: Vec<Reseal>, meta: (String, String)) -> Result<(), StoreError> {
+        self.writer.submit(writes::ResealSecrets { changes, meta }).await
+    }
+
     async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError> {
         self.writer.submit(writes::InitMeta { key: key.to_owned(), value }).await
     }
@@ -504,7 +567,7 @@ mod tests {
     }
 
     async fn open(file: &Path) -> Result<SqliteStore, OpenError> {
-        SqliteStore::open(file, |_| {}).await
+        SqliteStore::open_with(file, SqliteOptions { check: Check::Quick, max_bytes: None }, |_| {}).await
     }
 
     async fn connect(file: &Path) -> SqliteConnection {
@@ -549,6 +612,65 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_kill_in_the_middle_of_a_migration_leaves_the_old_schema_with_its_data() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, left) = (directory.path().join("t.db"), directory.path().join("left.db"));
+        File::create(&file).unwrap();
+        let options = SqliteConnectOptions::new().filename(&file).journal_mode(SqliteJournalMode::Wal);
+        let mut connection = options.connect().await.unwrap();
+        migrate(&mut connection, &MIGRATIONS[..1]).await.unwrap();
+        sqlx::raw_sql("INSERT INTO meta VALUES ('kept', 'yes')").execute(&mut connection).await.unwrap();
+        // Pages of the transaction reach the log long before its end.
+        sqlx::raw_sql("PRAGMA cache_size = 1").execute(&mut connection).await.unwrap();
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.unwrap();
+        for (_, _, text) in &MIGRATIONS[1..] {
+            sqlx::raw_sql(*text).execute(&mut *transaction).await.unwrap();
+        }
+        sqlx::raw_sql("UPDATE meta SET value = 'half'; CREATE TABLE half AS SELECT randomblob(40000)")
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
+        // What a kill leaves: the files as they are now.
+        let log = |file: &Path| PathBuf::from(format!("{}-wal", file.display()));
+        std::fs::copy(&file, &left).unwrap();
+        assert!(std::fs::copy(log(&file), log(&left)).unwrap() > 40_000, "the transaction is in the log");
+        transaction.rollback().await.unwrap();
+
+        let store = open(&left).await.unwrap();
+        assert_eq!(store.meta("kept").await.unwrap().as_deref(), Some("yes"));
+        let half = sqlx::query("SELECT 1 FROM half").fetch_optional(&store.readers).await;
+        assert!(half.is_err(), "nothing of it is left");
+        store.init_meta("later", "works".to_owned()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_grows_to_its_bound_and_no_further() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("t.db");
+        let options = SqliteOptions { check: Check::Full, max_bytes: Some(300_000) };
+        let store = SqliteStore::open_with(&file, options, |_| {}).await.unwrap();
+        let mut written = 0;
+        let refused = loop {
+            match store.init_meta(&format!("key {written}"), "x".repeat(20_000)).await {
+                Ok(_) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, StoreError::Full), "{refused:?}");
+        assert!(written > 0);
+        store.close().await.unwrap();
+        assert!(file.metadata().unwrap().len() <= 300_000);
+        let store = open(&file).await.unwrap();
+        for at in 0..written {
+            assert_eq!(
+                store.meta(&format!("key {at}")).await.unwrap().map(|value| value.len()),
+                Some(20_000)
+            );
+        }
+        store.init_meta("more", "x".repeat(20_000)).await.unwrap();
+    }
+
+    #[tokio::test]
     async fn processes_that_open_a_new_file_at_once_all_succeed() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("t.db");
@@ -587,7 +709,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("t.db");
         std::fs::write(&file, "just a text that is long enough to be looked at as a header").unwrap();
-        assert!(matches!(open(&file).await, Err(OpenError::Database(_))));
+        assert!(matches!(open(&file).await, Err(OpenError::NoDatabase(_))));
         let missing = directory.path().join("missing/t.db");
         assert!(matches!(open(&missing).await, Err(OpenError::File(..))));
     }

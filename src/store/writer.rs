@@ -86,6 +86,9 @@ trait Queued: Send {
     /// Runs the operation and keeps its outcome; false when it may have left changes that are to be undone.
     fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, bool>;
 
+    /// Whether the operation had no room, which may have undone the whole transaction.
+    fn was_full(&self) -> bool;
+
     /// Tells the caller: the failure of the whole group, else the outcome.
     fn answer(self: Box<Self>, group_failure: Option<&StoreError>);
 }
@@ -104,6 +107,10 @@ impl<O: Operation> Queued for Pending<O> {
             self.outcome = Some(outcome);
             clean
         })
+    }
+
+    fn was_full(&self) -> bool {
+        matches!(self.outcome, Some(Err(StoreError::Full)))
     }
 
     fn answer(self: Box<Self>, group_failure: Option<&StoreError>) {
@@ -151,7 +158,9 @@ async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued
         Ok(false) => try_apart(connection, &mut group).await.err(),
         Err(failure) => Some(failure),
     };
-    let failure = failure.map(StoreError::from);
+    // What was undone with an operation that had no room had none either.
+    let full = group.iter().any(|operation| operation.was_full());
+    let failure = failure.map(|failure| if full { StoreError::Full } else { failure.into() });
     if let Some(failure) = &failure {
         tracing::error!(error = %failure, operations = group.len(), "a group of writes failed");
         roll_back(connection).await;

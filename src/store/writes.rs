@@ -14,8 +14,8 @@ use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
 use super::{
-    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch, ScopeRow, SecretAction,
-    SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
+    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch, Reseal, ScopeRow,
+    SecretAction, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
 };
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -447,6 +447,33 @@ impl Operation for ExpireSessions {
     }
 }
 
+/// All of it, or nothing when one of the secrets is no longer what it was.
+pub(super) struct ResealSecrets {
+    pub(super) changes: Vec<Reseal>,
+    pub(super) meta: (String, String),
+}
+
+impl Operation for ResealSecrets {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        for Reseal { place, sealed } in &self.changes {
+            let reseal = sqlx::query(sql::SECRET_RESEAL)
+                .bind(place.scope.kind())
+                .bind(place.scope.id().as_str())
+                .bind(place.name.as_str())
+                .bind(hex::encode(&place.sealed))
+                .bind(hex::encode(sealed));
+            if reseal.execute(&mut *connection).await?.rows_affected() == 0 {
+                return Err(StoreError::Corrupt("secret, which changed meanwhile,"));
+            }
+        }
+        let (key, value) = &self.meta;
+        sqlx::query(sql::META_PUT).bind(key.as_str()).bind(value.as_str()).execute(connection).await?;
+        Ok(())
+    }
+}
+
 pub(super) struct InitMeta {
     pub(super) key: String,
     pub(super) value: String,
@@ -473,6 +500,14 @@ fn bind_session<'q>(statement: Statement<'q>, key: &SessionKey) -> Statement<'q>
 
 pub(super) fn stored_id(text: &str) -> Result<Id, StoreError> {
     Id::parse(text).map_err(|_| StoreError::Corrupt("identifier"))
+}
+
+pub(super) fn stored_scope(kind: &str, id: &str) -> Result<Scope, StoreError> {
+    match kind {
+        "user" => stored_id(id).map(Scope::User),
+        "project" => stored_id(id).map(Scope::Project),
+        _ => Err(StoreError::Corrupt("kind of scope")),
+    }
 }
 
 pub(super) fn stored_project(text: &str) -> Result<Option<Id>, StoreError> {

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -51,7 +51,11 @@ impl Builder {
 
     /// Starts on a new database.
     pub(crate) async fn start(self) -> TestApp {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        self.start_in(tempfile::tempdir().expect("a temporary folder")).await
+    }
+
+    /// Starts on what stands in a folder.
+    pub(crate) async fn start_in(self, folder: TempDir) -> TestApp {
         let process = Process::start(&self, folder.path());
         let admin = Client::new(&process.url, Some(ADMIN_KEY), folder.path());
         let app = TestApp { builder: self, folder, process, admin };
@@ -115,6 +119,15 @@ impl Drop for Process {
 
 fn log_file(folder: &Path) -> PathBuf {
     folder.join("log.txt")
+}
+
+/// The program on the database of a folder, ready to start.
+pub(crate) fn command_on(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    command.args(arguments).arg("--database-url");
+    command.arg(format!("sqlite://{}", folder.join("toolrack.db").display()));
+    command.env_clear().stdin(Stdio::null());
+    command
 }
 
 /// A service with a database of its own; it ends with this value.
@@ -206,6 +219,25 @@ impl TestApp {
         }
     }
 
+    /// A setting by its variable, from the next start on.
+    pub(crate) fn set(&mut self, variable: &str, value: impl ToString) {
+        self.builder.settings.push((variable.to_owned(), value.to_string()));
+    }
+
+    /// The program with other arguments on the same database, to its end.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = command_on(self.folder(), arguments);
+        command.envs(self.builder.settings.iter().map(|(name, value)| (name, value)));
+        command.output().expect("the program starts")
+    }
+
+    /// A clean stop, without a new start.
+    pub(crate) async fn stop(&mut self) {
+        self.signal_stop();
+        let status = self.ended().await;
+        assert!(status.success(), "{status}; the log: {}", self.logs());
+    }
+
     /// Starts the program anew on the same database; clients and users of before are of no use, take new ones.
     pub(crate) async fn start_again(&mut self) {
         self.process = Process::start(&self.builder, self.folder.path());
@@ -215,9 +247,7 @@ impl TestApp {
 
     /// A clean stop and a new start on the same database.
     pub(crate) async fn restart(&mut self) {
-        self.signal_stop();
-        let status = self.ended().await;
-        assert!(status.success(), "{status}; the log: {}", self.logs());
+        self.stop().await;
         self.start_again().await;
     }
 }

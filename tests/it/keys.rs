@@ -1,6 +1,7 @@
 //! Keys: who gets in, to what, and for how long.
 
 mod lives;
+mod master;
 mod program;
 mod secrets;
 mod walk;

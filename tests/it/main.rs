@@ -46,5 +46,6 @@ mod search;
 mod security;
 mod selections;
 mod sessions;
+mod storage;
 mod targets;
 mod tenants;
