@@ -16,8 +16,16 @@ use crate::core::policy::{self, Layer};
 use crate::core::warning::Warning;
 use crate::store::{ScopeRow, SealedSecret};
 
-/// The one secret of a scope.
+/// The secret that is the key of a scope's endpoint.
 pub(super) const API_KEY: &str = "matcher.api_key";
+
+/// What the names of the secrets begin with that are more headers for a scope's endpoint.
+pub(super) const HEADERS: &str = "matcher.extra_headers.";
+
+/// The secret that is the text of a header.
+pub(super) fn header_secret(name: &str) -> String {
+    format!("{HEADERS}{}", name.to_ascii_lowercase())
+}
 
 /// A head is looked at again after this time, so that a write of another process shows within a second.
 pub(super) const FRESH_MS: u64 = 500;
@@ -43,8 +51,8 @@ impl Head {
         Self { content_id: row.catalog_version.as_str().into(), row, layer, warnings, digest }
     }
 
-    pub(super) fn secret(&self) -> Option<&SealedSecret> {
-        self.row.secrets.iter().find(|secret| secret.name == API_KEY).map(|secret| &secret.sealed)
+    pub(super) fn secret(&self, name: &str) -> Option<&SealedSecret> {
+        self.row.secrets.iter().find(|secret| secret.name == name).map(|secret| &secret.sealed)
     }
 }
 

@@ -20,8 +20,10 @@ use utoipa::ToSchema;
 use self::advice::advice;
 use self::sample::{CONTROLS, Sample, built_in_documents, floor};
 use super::context::{Caller, Context, GrantFields};
+use super::heads::{API_KEY, header_secret};
 use super::ranking::{document, endpoints, has_first_stage, settings, tenant, vector_settings};
 use super::scopes::{idle_setting, refused};
+use super::secrets::Credentials;
 use super::{Error, Toolrack};
 use crate::core::id::Scope;
 use crate::core::lexical::Hit;
@@ -167,16 +169,17 @@ impl Toolrack {
             fault: None,
             warnings: Vec::new(),
         };
-        match self.key_to_try(caller, &context, &matcher, secret, &request.matcher, &mut warnings) {
-            Ok(api_key) => {
-                let trial = Trial { reranker: self.0.reranker.direct(), matcher: &matcher, api_key, ends };
+        match self.credentials_to_try(caller, &context, &matcher, secret, &request.matcher, &mut warnings) {
+            Ok(credentials) => {
+                let trial =
+                    Trial { reranker: self.0.reranker.direct(), matcher: &matcher, credentials, ends };
                 match trial.run(&sample, &mut answer).await {
                     Ok(()) => self.tried(caller, &trial).await,
                     Err(fault) => answer.fault = Some(fault.into()),
                 }
             }
             Err(reason) => {
-                let what = "the stored api_key was sealed with another master key";
+                let what = "a stored secret was sealed with another master key";
                 answer.fault = Some(MatcherFault::new(reason, what));
             }
         }
@@ -202,10 +205,10 @@ impl Toolrack {
 
     /// What failed or was stored with these settings before need not hold any more.
     async fn tried(&self, caller: &Caller, trial: &Trial<'_>) {
-        for request in endpoints(trial.matcher, trial.api_key.as_ref()) {
+        for request in endpoints(trial.matcher, &trial.credentials) {
             self.0.reranker.reset(tenant(caller), &request).await;
         }
-        self.doubt_vectors_by(&vector_settings(trial.matcher, trial.api_key.clone()));
+        self.doubt_vectors_by(&vector_settings(trial.matcher, &trial.credentials));
     }
 
     /// Reads settings as a write of a config would.
@@ -222,9 +225,9 @@ impl Toolrack {
         Ok((matcher, parsed.secrets, warnings))
     }
 
-    /// The key that goes with the settings: the one that they hold, or the stored one of the project, else of the user, that
-    /// belongs to the endpoint's origin.
-    fn key_to_try(
+    /// What goes with the settings: key and headers that they hold, or the stored ones of the project, else of the user, that
+    /// belong to the endpoint's origin.
+    fn credentials_to_try(
         &self,
         caller: &Caller,
         context: &Context,
@@ -232,30 +235,50 @@ impl Toolrack {
         secret: SecretWrite,
         written: &Value,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Option<SecretString>, &'static str> {
-        match secret {
-            SecretWrite::Set(key) => return Ok(Some(key)),
-            SecretWrite::Clear => return Ok(None),
-            SecretWrite::Keep => {}
-        }
+    ) -> Result<Credentials, &'static str> {
         let origin = origin_of(&matcher.endpoint);
         let project = caller.project.clone().map(|id| (Scope::Project(id), &context.heads.project));
         let user = (Scope::User(caller.user.clone()), &context.heads.user);
-        let mut elsewhere = None;
-        for (scope, head) in project.into_iter().chain([user]) {
-            if let Some(key) = self.open_secret(&scope, head, &origin)? {
-                return Ok(Some(key));
-            }
-            elsewhere = elsewhere.or(head.secret().map(|secret| secret.origin.as_str()));
-        }
-        let detail = match elsewhere {
-            Some(origin) => Some(format!("the stored api_key belongs to {origin} and is not sent elsewhere")),
-            None => written.get("api_key").map(|_| {
-                "`api_key` says that one is set, but none is stored; send the key itself".to_owned()
-            }),
+        let scopes: Vec<_> = project.into_iter().chain([user]).collect();
+        let stored = |name: &str| {
+            let opened = scopes.iter().map(|(scope, head)| self.open_secret(scope, head, name, &origin));
+            opened.filter_map(Result::transpose).next().transpose()
         };
-        warnings.extend(detail.map(|detail| Warning::new("secret_missing", detail).at("/matcher/api_key")));
-        Ok(None)
+        let mut headers = Vec::with_capacity(matcher.extra_headers.len());
+        for (name, text) in &matcher.extra_headers {
+            let text = match text {
+                Some(text) => Some(SecretString::from(text.as_str())),
+                None => stored(&header_secret(name))?,
+            };
+            if text.is_none() {
+                let detail = "a header says that it is set, but no text is stored for this endpoint; send the text itself";
+                warnings.push(Warning::new("secret_missing", detail).at("/matcher/extra_headers"));
+            }
+            headers.extend(text.map(|text| (name.clone(), text)));
+        }
+        let api_key = match secret {
+            SecretWrite::Set(key) => Some(key),
+            SecretWrite::Clear => None,
+            SecretWrite::Keep => {
+                let key = stored(API_KEY)?;
+                if key.is_none() {
+                    let elsewhere = scopes.iter().find_map(|(_, head)| head.secret(API_KEY));
+                    let detail = match elsewhere.map(|secret| &secret.origin) {
+                        Some(origin) => {
+                            Some(format!("the stored api_key belongs to {origin} and is not sent elsewhere"))
+                        }
+                        None => written.get("api_key").map(|_| {
+                            "`api_key` says that one is set, but none is stored; send the key itself"
+                                .to_owned()
+                        }),
+                    };
+                    let warning = |detail| Warning::new("secret_missing", detail).at("/matcher/api_key");
+                    warnings.extend(detail.map(warning));
+                }
+                key
+            }
+        };
+        Ok(Credentials { api_key, headers })
     }
 
     /// The visible tools that the keyword ranking finds best, filled up with others; none where there are no tools.
@@ -297,7 +320,7 @@ impl KeywordSample {
 struct Trial<'a> {
     reranker: &'a dyn Reranker,
     matcher: &'a Matcher,
-    api_key: Option<SecretString>,
+    credentials: Credentials,
     /// When the time of the test is over.
     ends: Instant,
 }
@@ -305,7 +328,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// The request of these settings but for query and documents.
     fn settings(&self) -> RerankRequest {
-        settings(self.matcher, self.api_key.clone())
+        settings(self.matcher, &self.credentials)
     }
 
     fn request(&self, query: &str, documents: &[String], detected: Option<&Detected>) -> RerankRequest {
@@ -361,7 +384,7 @@ impl Trial<'_> {
     /// Asks the embedding model beside the reranker for vectors of the sample.
     async fn first_stage(&self, sample: &Sample) -> Result<(), RerankFault> {
         let asked = self.request("", &sample.documents, None);
-        let settings = vector_settings(self.matcher, self.api_key.clone());
+        let settings = vector_settings(self.matcher, &self.credentials);
         let request = RerankRequest { documents: asked.documents, deadline: asked.deadline, ..settings };
         let made = self.reranker.embed(RerankRequest { hedge_after: None, ..request }).await;
         made.map(drop).map_err(|failed| failed.fault)

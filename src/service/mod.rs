@@ -24,6 +24,7 @@ mod ranking;
 mod scopes;
 mod search;
 mod search_forms;
+mod secrets;
 mod session;
 mod session_documents;
 mod sessions;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::heads::{API_KEY, Head};
 use super::preload::preload_obstacle;
 use super::ranking::endpoints;
+use super::secrets::Credentials;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
-use crate::core::policy::{self, ConfigChange, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
+use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::{EndpointStatus, State, check_url};
 use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
@@ -185,13 +186,13 @@ impl Toolrack {
                 .map_err(|why| Error::invalid("/matcher/endpoint", "blocked_address", why))?;
         }
         let origin = endpoint.map(|endpoint| origin_of(endpoint.url())).unwrap_or_default();
-        let stored = before.secret();
+        let stored = before.secret(API_KEY);
         let cleared = |why: &str| {
             let detail = format!("the stored api_key was cleared, {why}");
             Warning::new("secret_cleared", detail).at("/matcher/api_key")
         };
         let action = match parsed.secrets {
-            SecretWrite::Set(secret) => Some(SecretAction::Set(self.seal(scope, &secret, origin)?)),
+            SecretWrite::Set(secret) => Some(SecretAction::Set(self.seal_key(scope, &secret, origin)?)),
             SecretWrite::Clear => stored.map(|_| {
                 if endpoint.is_none() {
                     warnings.push(cleared("because the document has no matcher any more"));
@@ -208,17 +209,14 @@ impl Toolrack {
                 SecretAction::Clear
             }),
         };
-        Ok(PlannedEdit {
-            text: Value::Object(parsed.layer.to_json()).to_string(),
-            secrets: action
-                .map(|action| SecretChange { name: API_KEY.to_owned(), action })
-                .into_iter()
-                .collect(),
-            warnings,
-        })
+        let mut secrets: Vec<SecretChange> =
+            action.map(|action| SecretChange { name: API_KEY.to_owned(), action }).into_iter().collect();
+        let mut stored = parsed.layer.to_json();
+        secrets.extend(self.plan_headers(scope, before, &parsed.layer, &mut stored, &mut warnings)?);
+        Ok(PlannedEdit { text: Value::Object(stored).to_string(), secrets, warnings })
     }
 
-    fn seal(&self, scope: &Scope, secret: &SecretString, origin: String) -> Result<SealedSecret, Error> {
+    fn seal_key(&self, scope: &Scope, secret: &SecretString, origin: String) -> Result<SealedSecret, Error> {
         let text = secret.expose_secret();
         let bytes = self
             .0
@@ -231,41 +229,19 @@ impl Toolrack {
         Ok(SealedSecret { origin, last4, bytes })
     }
 
-    /// The key of a scope's endpoint; nothing when none is stored for this origin.
+    /// A secret of a scope's endpoint; nothing when none is stored for this origin.
     pub(super) fn open_secret(
         &self,
         scope: &Scope,
         head: &Head,
+        name: &str,
         origin: &str,
     ) -> Result<Option<SecretString>, &'static str> {
-        let Some(sealed) = head.secret().filter(|sealed| sealed.origin == origin) else { return Ok(None) };
-        let opened = self.0.master_key.open(&secret_aad(scope, API_KEY), &sealed.bytes);
+        let Some(sealed) = head.secret(name).filter(|sealed| sealed.origin == origin) else {
+            return Ok(None);
+        };
+        let opened = self.0.master_key.open(&secret_aad(scope, name), &sealed.bytes);
         opened.map(Some).map_err(|_| "key_unreadable")
-    }
-
-    /// The document to show: the secret as `{set, last4}`, and as not set where no known key opens it.
-    fn shown(&self, scope: &Scope, head: &Head) -> Map<String, Value> {
-        let mut document = head.layer.to_json();
-        if let (Some(Value::Object(matcher)), Some(secret)) = (document.get_mut("matcher"), head.secret()) {
-            let readable = self.0.master_key.open(&secret_aad(scope, API_KEY), &secret.bytes).is_ok();
-            let mut shown = json!({ "set": readable });
-            if let Some(last4) = secret.last4.as_ref().filter(|_| readable) {
-                shown["last4"] = Value::from(last4.as_str());
-            }
-            matcher.insert("api_key".to_owned(), shown);
-        }
-        document
-    }
-
-    /// The changes of a write; a secret is told by its shown form.
-    fn changes(&self, scope: &Scope, before: &Head, after: &Head) -> ConfigDiff {
-        let mut diff = policy::diff(&before.layer, &after.layer);
-        if before.row.secrets != after.row.secrets {
-            let shown_key = |head: &Head| self.shown(scope, head).get("matcher")?.get("api_key").cloned();
-            let (from, to) = (shown_key(before).unwrap_or_default(), shown_key(after).unwrap_or_default());
-            diff.changed.push(ConfigChange { key: "matcher.api_key".to_owned(), from, to });
-        }
-        diff
     }
 
     fn written(
@@ -279,7 +255,7 @@ impl Toolrack {
         ConfigWritten {
             config: self.shown(scope, after),
             revision: after.row.config_revision,
-            changes: self.changes(scope, before, after),
+            changes: self.config_changes(scope, before, after),
             dry_run,
             warnings,
         }
@@ -303,8 +279,8 @@ impl Toolrack {
     }
 
     /// How the endpoint of a matcher does.
-    fn endpoint_state(&self, matcher: &Matcher, api_key: Option<SecretString>) -> MatcherState {
-        let mut states = endpoints(matcher, api_key.as_ref()).into_iter().enumerate();
+    fn endpoint_state(&self, matcher: &Matcher, credentials: &Credentials) -> MatcherState {
+        let mut states = endpoints(matcher, credentials).into_iter().enumerate();
         let failing = states.find_map(|(at, request)| {
             let status = self.0.reranker.status(&request);
             (status.state != State::Closed).then_some((at, status))
@@ -327,8 +303,8 @@ impl Toolrack {
     /// A matcher that was written is asked anew, whatever happened before.
     async fn renew_matcher(&self, scope: &Scope, head: &Head) {
         let Some(matcher) = policy::merge(&head.layer, &policy::Layer::default()).matcher else { return };
-        if let Ok(api_key) = self.open_secret(scope, head, &origin_of(&matcher.endpoint)) {
-            for request in endpoints(&matcher, api_key.as_ref()) {
+        if let Ok(credentials) = self.credentials(scope, head, &matcher) {
+            for request in endpoints(&matcher, &credentials) {
                 self.0.reranker.renew(&request).await;
             }
         }
@@ -352,21 +328,23 @@ impl Toolrack {
                 _ => (user.clone().map(Scope::User), &user_head),
             };
             let shown = scope.as_ref().map(|scope| self.shown(scope, head)).unwrap_or_default();
-            let opened =
-                scope.map_or(Ok(None), |scope| self.open_secret(&scope, head, &origin_of(&setting.endpoint)));
+            let opened = scope
+                .map_or_else(|| Ok(Credentials::default()), |scope| self.credentials(&scope, head, setting));
             matcher = match (check_url(&setting.endpoint, &self.0.addresses), opened) {
                 (Err(why), _) => MatcherState { status: "blocked_address", detail: Some(why) },
                 (_, Err(status)) => {
-                    let detail = "the stored api_key was sealed with another master key; set it again";
+                    let detail =
+                        "a stored secret of this matcher was sealed with another master key; set it again";
                     MatcherState { status, detail: Some(detail.to_owned()) }
                 }
-                (Ok(()), Ok(api_key)) => self.endpoint_state(setting, api_key),
+                (Ok(()), Ok(credentials)) => self.endpoint_state(setting, &credentials),
             };
-            if let (Some(Value::Object(value)), Some(key)) = (
-                config.get_mut("matcher").and_then(|entry| entry.get_mut("value")),
-                shown.get("matcher").and_then(|matcher| matcher.get("api_key")),
-            ) {
-                value.insert("api_key".to_owned(), key.clone());
+            if let (Some(Value::Object(value)), Some(matcher)) =
+                (config.get_mut("matcher").and_then(|entry| entry.get_mut("value")), shown.get("matcher"))
+            {
+                for key in ["api_key", "extra_headers"] {
+                    value.extend(matcher.get(key).map(|shown| (key.to_owned(), shown.clone())));
+                }
             }
         }
         let mut warnings: Vec<Warning> =

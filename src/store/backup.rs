@@ -67,6 +67,8 @@ pub async fn backup(database: &Path, target: &Path) -> Result<Backup, BackupErro
 
 async fn copy(database: &Path, partial: &Path, target: &Path) -> Result<Backup, BackupError> {
     let failed = |error| BackupError::Io(target.to_owned(), error);
+    // Of a damaged file SQLite may copy what is left, without a word.
+    check_file(database, Check::Full).await.map_err(BackupError::Copy)?;
     let text = partial.to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
     let copied = async {
         let mut connection = connect_read_only(database).await?;

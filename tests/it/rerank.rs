@@ -8,6 +8,7 @@ mod filling;
 mod hedging;
 mod preload;
 mod resilience;
+mod secrets;
 mod vectors;
 
 use serde_json::{Value, json};

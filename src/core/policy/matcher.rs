@@ -10,8 +10,8 @@ use url::Url;
 use super::dialect::{Dialect, DialectChoice};
 use super::reader::Reader;
 use super::request::{
-    AUTH_HEADER, AuthHeader, AuthScheme, ExtraBody, ExtraBodyRule, ExtraHeaders, ExtraHeadersRule,
-    MAX_HEADER_BYTES, is_header_text,
+    AUTH_HEADER, AuthHeader, AuthScheme, ExtraBody, ExtraBodyRule, ExtraHeader, ExtraHeaders,
+    ExtraHeadersRule, MAX_HEADER_BYTES, is_header_text,
 };
 use super::rules::{Choice, Int, Named, Number, Object, Record, Rule, Text, of};
 use super::values::{Flag, Origin};
@@ -58,8 +58,8 @@ inner_table! {
             "More fields of the request body; a null takes a field out of it (in a PATCH it takes the field out \
              of this key).";
         extra_headers: ExtraHeaders = Some(ExtraHeaders::default()), by ExtraHeadersRule,
-            "More headers of the request. Never logged, but stored and shown like other settings: put the key \
-             into `api_key`.";
+            "More headers of the request. Write-only like `api_key`: sealed, read back as `{set: true}` each, and cleared when \
+             the endpoint moves to another scheme, host or port.";
         auth_header: String = Some(AUTH_HEADER.to_owned()), by AuthHeader,
             "The header that carries the key. Where it is absent, a dialect may know better (pinecone: `Api-Key`).";
         auth_scheme: String = Some("Bearer".to_owned()), by AuthScheme,
@@ -100,9 +100,8 @@ pub struct Matcher {
     pub fusion: Fusion,
     /// At most 16 KiB of JSON and 64 levels; nulls are kept.
     pub extra_body: Map<String, Value>,
-    /// At most 32 pairs of name and text, as written; valid, none of them framing, each name once whatever
-    /// its case.
-    pub extra_headers: Vec<(String, String)>,
+    /// At most 32, valid, none of them framing, each name once whatever its case.
+    pub extra_headers: Vec<ExtraHeader>,
     /// A valid header name, as written; `Authorization` where nothing is.
     pub auth_header: String,
     /// At most 32 visible ASCII characters; `""` is the key alone. None where nothing is written: what then

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::io;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::reader::Reader;
 use super::rules::Rule;
@@ -65,9 +65,19 @@ impl fmt::Debug for ExtraBody {
     }
 }
 
-/// More headers, each name once whatever its case, as they were written. `Debug` shows their names alone.
+/// A header's name as it was written, and its text; none where the stored one is meant (`{set: true}`).
+pub type ExtraHeader = (String, Option<String>);
+
+/// More headers, each name once whatever its case. Write-only like the key: what is stored and shown of them is that they
+/// are set. `Debug` shows their names alone.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct ExtraHeaders(pub(super) Vec<(String, String)>);
+pub struct ExtraHeaders(pub(super) Vec<ExtraHeader>);
+
+impl ExtraHeaders {
+    pub fn entries(&self) -> &[ExtraHeader] {
+        &self.0
+    }
+}
 
 impl fmt::Debug for ExtraHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,7 +153,7 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Reads `extra_headers`; a null is an absent header.
+/// Reads `extra_headers`; a null is an absent header, and so is one that says that it is not set.
 pub(super) struct ExtraHeadersRule;
 
 impl Rule for ExtraHeadersRule {
@@ -158,10 +168,11 @@ impl Rule for ExtraHeadersRule {
             reader.fault("too_many", format!("at most {MAX_HEADERS} headers, not {}", entries.len()));
             return None;
         }
-        let mut headers: Vec<(String, String)> = Vec::new();
-        for (name, value) in entries.iter().filter(|(_, value)| !value.is_null()) {
+        let mut headers: Vec<ExtraHeader> = Vec::new();
+        let is_absent = |value: &Value| value.is_null() || *value == json!({"set": false});
+        for (name, value) in entries.iter().filter(|(_, value)| !is_absent(value)) {
             reader.at(name, |reader| match header_value(name, value, &headers) {
-                Ok(text) => headers.push((name.clone(), text.to_owned())),
+                Ok(text) => headers.push((name.clone(), text.map(str::to_owned))),
                 Err((code, detail)) => reader.fault(code, detail),
             });
         }
@@ -169,7 +180,7 @@ impl Rule for ExtraHeadersRule {
     }
 
     fn write(&self, headers: &ExtraHeaders) -> Value {
-        let entries = headers.0.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+        let entries = headers.0.iter().map(|(name, _)| (name.clone(), json!({"set": true})));
         Value::Object(entries.collect())
     }
 
@@ -178,16 +189,19 @@ impl Rule for ExtraHeadersRule {
     }
 }
 
-/// The text of a header, or the code and the sentence of what is wrong with it.
+/// The text of a header, none for the stored one, or the code and the sentence of what is wrong with it.
 fn header_value<'v>(
     name: &str,
     value: &'v Value,
-    others: &[(String, String)],
-) -> Result<&'v str, (&'static str, String)> {
+    others: &[ExtraHeader],
+) -> Result<Option<&'v str>, (&'static str, String)> {
     check_name(name).map_err(|detail| ("invalid_value", detail))?;
     if others.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
         let detail = format!("the header `{}` is there twice", name.to_ascii_lowercase());
         return Err(("duplicate_name", detail));
+    }
+    if *value == json!({"set": true}) {
+        return Ok(None);
     }
     let text = value.as_str().ok_or_else(|| ("wrong_type", "a text is wanted here".to_owned()))?;
     if text.len() > MAX_HEADER_BYTES {
@@ -197,7 +211,7 @@ fn header_value<'v>(
         let detail = "a header's text is printable ASCII on one line, no spaces around it";
         return Err(("invalid_value", detail.to_owned()));
     }
-    Ok(text)
+    Ok(Some(text))
 }
 
 /// Whether a text can be sent in a header as it is.

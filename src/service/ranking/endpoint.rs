@@ -4,17 +4,17 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use secrecy::SecretString;
 
 use super::super::Toolrack;
 use super::super::context::{Caller, Context, ViewEntry};
+use super::super::secrets::{Credentials, request_headers};
 use super::{Asking, SearchMode};
 use crate::core::digest::Digest;
 use crate::core::endorsed::{Endorsed, EndpointRules, by_endpoint};
 use crate::core::id::Scope;
 use crate::core::lexical::Outcome;
 use crate::core::matches::{Found, by_keywords};
-use crate::core::policy::{Dialect, DialectChoice, Fusion, Matcher, MatcherKind, origin_of};
+use crate::core::policy::{Dialect, DialectChoice, Fusion, Matcher, MatcherKind};
 use crate::core::tool_text::endpoint_text;
 use crate::core::warning::Warning;
 use crate::rerank::{RerankRequest, check_url};
@@ -44,7 +44,7 @@ pub(in crate::service) struct Endpoint<'a> {
     /// Whose config names it.
     pub owner: Scope,
     pub tenant: Digest,
-    api_key: Option<SecretString>,
+    credentials: Credentials,
     /// When the search has to go on without it.
     latest: Instant,
     /// When its time is over.
@@ -59,12 +59,12 @@ impl Endpoint<'_> {
 
     /// The request but for query and documents.
     pub(super) fn settings(&self) -> RerankRequest {
-        settings(self.matcher, self.api_key.clone())
+        settings(self.matcher, &self.credentials)
     }
 
     /// The request for vectors but for the texts.
     pub(super) fn vector_settings(&self) -> RerankRequest {
-        vector_settings(self.matcher, self.api_key.clone())
+        vector_settings(self.matcher, &self.credentials)
     }
 }
 
@@ -78,13 +78,13 @@ impl Toolrack {
     ) -> Result<Endpoint<'a>, &'static str> {
         check_url(&matcher.endpoint, &self.0.addresses).map_err(|_| "blocked_address")?;
         let (owner, head) = context.layer(caller, matcher.layer);
-        let api_key = self.open_secret(&owner, head, &origin_of(&matcher.endpoint))?;
+        let credentials = self.credentials(&owner, head, matcher)?;
         // A request that takes too long fails as a whole; there must be time left to rank by words.
         let most = self.0.limits.request_timeout;
         let now = Instant::now();
         let latest = now + (most - most / MARGIN_PARTS);
         let ends = latest.min(now + deadline(matcher));
-        Ok(Endpoint { matcher, owner, tenant: tenant(caller), api_key, latest, ends })
+        Ok(Endpoint { matcher, owner, tenant: tenant(caller), credentials, latest, ends })
     }
 
     /// As [`document`], made once.
@@ -166,10 +166,10 @@ pub(super) fn rules(matcher: &Matcher, limit: usize) -> EndpointRules {
 
 /// The requests to all endpoints of a matcher but for query and documents: its own, and that of the embedding model beside a
 /// reranker. Whatever is told, tried or forgotten about a matcher's endpoint is so about each of them.
-pub(in crate::service) fn endpoints(matcher: &Matcher, api_key: Option<&SecretString>) -> Vec<RerankRequest> {
-    let mut endpoints = vec![settings(matcher, api_key.cloned())];
+pub(in crate::service) fn endpoints(matcher: &Matcher, credentials: &Credentials) -> Vec<RerankRequest> {
+    let mut endpoints = vec![settings(matcher, credentials)];
     if has_first_stage(matcher) {
-        endpoints.push(vector_settings(matcher, api_key.cloned()));
+        endpoints.push(vector_settings(matcher, credentials));
     }
     endpoints
 }
@@ -181,8 +181,8 @@ pub(in crate::service) fn has_first_stage(matcher: &Matcher) -> bool {
 
 /// The request for vectors: of the endpoint itself, or of the embedding model beside a reranker. Both are the same host and
 /// key; what a config adds to the body is for the reranker.
-pub(in crate::service) fn vector_settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
-    let own = settings(matcher, api_key);
+pub(in crate::service) fn vector_settings(matcher: &Matcher, credentials: &Credentials) -> RerankRequest {
+    let own = settings(matcher, credentials);
     let request = match (matcher.kind, &matcher.embedding_model) {
         (MatcherKind::Rerank, Some(model)) => RerankRequest {
             endpoint: matcher.embedding_endpoint.clone().unwrap_or_else(|| own.endpoint.clone()),
@@ -197,7 +197,7 @@ pub(in crate::service) fn vector_settings(matcher: &Matcher, api_key: Option<Sec
 }
 
 /// The request to an endpoint but for query and documents.
-pub(in crate::service) fn settings(matcher: &Matcher, api_key: Option<SecretString>) -> RerankRequest {
+pub(in crate::service) fn settings(matcher: &Matcher, credentials: &Credentials) -> RerankRequest {
     let plain_header = matcher.auth_header.eq_ignore_ascii_case("authorization");
     let (dialect, usual) = match matcher.kind {
         MatcherKind::Rerank => (matcher.dialect, Some(INSTRUCTION)),
@@ -207,11 +207,11 @@ pub(in crate::service) fn settings(matcher: &Matcher, api_key: Option<SecretStri
         dialect,
         model: matcher.model.clone(),
         omit_model: matcher.omit_model,
-        api_key,
+        api_key: credentials.api_key.clone(),
         // Left to the dialect where nothing else was set.
         auth_header: (!plain_header).then(|| matcher.auth_header.clone()),
         auth_scheme: matcher.auth_scheme.clone(),
-        extra_headers: matcher.extra_headers.clone(),
+        extra_headers: request_headers(credentials),
         extra_body: matcher.extra_body.clone(),
         hedge_after: matcher.hedge_ms.map(|wait| Duration::from_millis(wait.into())),
         instruction: matcher.instruction.clone().or(usual.map(str::to_owned)),

@@ -112,3 +112,58 @@ async fn a_secret_is_kept_while_its_origin_stays_and_is_never_read_back() {
         assert!(!found, "{} holds the key", file.display());
     }
 }
+
+#[tokio::test]
+async fn headers_are_sealed_kept_and_cleared_like_the_key() {
+    let mut app = TestApp::start().await;
+    let user = app.user();
+    let here = "https://rerank.example.com/v2/rerank";
+    let config =
+        |endpoint: &str, headers: Value| json!({"matcher": {"endpoint": endpoint, "extra_headers": headers}});
+    let set = json!({"set": true});
+    let shown = async |app: &TestApp| {
+        app.admin().get(&user.path(&["config"])).await.ok()["matcher"]["extra_headers"].clone()
+    };
+    let put = user.put_config(&config(here, json!({"X-Token": SECRET, "x-team": "blue"}))).await.ok();
+    assert_eq!(put["config"]["matcher"]["extra_headers"], json!({"X-Token": set, "x-team": set}));
+    // What was read can be written back.
+    let back = user.put_config(&put["config"]).await.ok();
+    assert_eq!((&back["warnings"], &back["revision"]), (&json!([]), &put["revision"]));
+    let changed = user.put_config(&config(here, json!({"x-token": set, "x-team": "red"}))).await.ok();
+    let keys: Vec<&Value> =
+        changed["changes"]["changed"].as_array().unwrap().iter().map(|c| &c["key"]).collect();
+    assert!(keys.contains(&&json!("matcher.extra_headers")), "{changed}");
+    assert_eq!(changed["warnings"], json!([]));
+
+    let unknown = user.put_config(&config(here, json!({"x-token": set, "x-new": set}))).await.ok();
+    assert!(has_warning(&unknown, "secret_missing", "/matcher/extra_headers/x-new"), "{unknown}");
+    assert_eq!(shown(&app).await, json!({"x-token": set}), "x-team is not named, and gone");
+    let again = user.put_config(&config(here, json!({"x-token": set, "x-team": set}))).await.ok();
+    assert!(has_warning(&again, "secret_missing", "/matcher/extra_headers/x-team"), "{again}");
+
+    // Another host gets none of it, nor does it come back.
+    let dry = format!("{}?dry_run=true", user.path(&["config"]));
+    let elsewhere = "https://evil.example.com/v2/rerank";
+    let moved = json!({"matcher": {"endpoint": elsewhere}});
+    for path in [&dry, &user.path(&["config"])] {
+        let moved = app.admin().patch(path, &moved).await.ok();
+        assert!(has_warning(&moved, "secret_cleared", "/matcher/extra_headers/x-token"), "{moved}");
+        assert_eq!(moved["config"]["matcher"]["extra_headers"], json!({}));
+    }
+    let back = user.put_config(&config(here, json!({"x-token": set}))).await.ok();
+    assert!(has_warning(&back, "secret_missing", "/matcher/extra_headers/x-token"), "{back}");
+
+    user.put_config(&config(here, json!({"X-Token": SECRET, "x-team": "blue"}))).await.ok();
+    app.restart().await;
+    let at = user.path(&["config"]);
+    let patch = json!({"matcher": {"extra_headers": {"x-team": null}}});
+    let patched = app.admin().patch(&at, &patch).await.ok();
+    assert_eq!(patched["config"]["matcher"]["extra_headers"], json!({"X-Token": set}));
+    app.admin().patch(&at, &json!({"matcher": {"extra_headers": {"X-Token": {"set": false}}}})).await.ok();
+    let last = app.admin().get(&at).await.ok();
+    assert_eq!(last["matcher"]["extra_headers"], json!({}));
+    for entry in std::fs::read_dir(app.folder()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
+    }
+}
