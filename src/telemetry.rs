@@ -97,6 +97,8 @@ table! {
         "Uploaded tools that were set aside."
     WRITER_BATCH "toolrack_writer_batch_size" BATCH_BUCKETS, []
         "Writes that one database commit took."
+    HELD_BACK "toolrack_requests_held_back_total" MetricKind::Counter, ["reason"]
+        "Requests that were answered before they ran: rate (of their key) or overload."
     PANICS "toolrack_panics_total" MetricKind::Counter, []
         "Requests that ended in a panic."
     BUILD_INFO "toolrack_build_info" MetricKind::Gauge, ["version"]
@@ -115,6 +117,11 @@ pub fn request(route: &str, method: &Method, status: StatusCode, seconds: f64) {
 pub fn search(mode: &'static str, reason: &'static str, seconds: f64) {
     REGISTRY.searches.with(&REGISTRY.recorder, [mode, reason], |counter| counter.increment(1));
     REGISTRY.search_seconds.with(&REGISTRY.recorder, [mode], |histogram| histogram.record(seconds));
+}
+
+/// Records that a request was not let in: `rate` or `overload`.
+pub fn held_back(reason: &'static str) {
+    REGISTRY.held_back.with(&REGISTRY.recorder, [reason], |counter| counter.increment(1));
 }
 
 /// Records that an endpoint's breaker changed to this state.
@@ -257,6 +264,7 @@ struct Registry {
     requests: RwLock<HashMap<Box<str>, RouteSeries>>,
     searches: Family<Counter, 2>,
     breaker: Family<Counter, 1>,
+    held_back: Family<Counter, 1>,
     search_seconds: Family<Histogram, 1>,
     assemblies: Family<Counter, 2>,
     preloads: Family<Counter, 2>,
@@ -297,6 +305,7 @@ impl Registry {
             requests: RwLock::default(),
             searches: Family::new(SEARCHES),
             breaker: Family::new(BREAKER),
+            held_back: Family::new(HELD_BACK),
             search_seconds: Family::new(SEARCH_SECONDS),
             assemblies: Family::new(ASSEMBLIES),
             preloads: Family::new(PRELOADS),

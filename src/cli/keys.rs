@@ -12,6 +12,7 @@ use super::start::open_beside;
 use super::{Failure, SettingArgs, print_line};
 use crate::config::Settings;
 use crate::core::keys::{Bindings, KeyId, Pattern, Role};
+use crate::core::rate::KeyRate;
 use crate::core::selector::Selector;
 use crate::service::{
     DEFAULT_OVERLAP_SECONDS, Error, KeyCreated, KeyDocument, KeyListQuery, NewKey, Toolrack,
@@ -84,6 +85,15 @@ struct CreateArgs {
     /// Tools that are not to be seen under an agent's key. May be given several times.
     #[arg(long, value_name = "TOOLS")]
     deny: Vec<String>,
+    /// Requests per second that its holder may send, where it is not as the settings say; 0: no limit.
+    #[arg(long, value_name = "NUMBER")]
+    requests_per_second: Option<u32>,
+    /// Requests that may come at once.
+    #[arg(long, value_name = "NUMBER")]
+    burst: Option<u32>,
+    /// Searches per minute that may ask a rerank or embedding endpoint, where it is not as the settings say; 0: no limit.
+    #[arg(long, value_name = "NUMBER")]
+    rerank_per_minute: Option<u32>,
     /// Without it the key does not expire.
     #[arg(long, value_name = "DAYS")]
     expires_in_days: Option<u64>,
@@ -151,6 +161,11 @@ impl CreateArgs {
             toolsets: self.toolsets,
             allow: read_all(&self.allow, Selector::parse)?,
             deny: read_all(&self.deny, Selector::parse)?,
+            rate: KeyRate {
+                requests_per_second: self.requests_per_second,
+                burst: self.burst,
+                rerank_per_minute: self.rerank_per_minute,
+            },
         };
         bindings.check(role).map_err(|error| Failure::Failed(error.detail))?;
         let expires_in_seconds = self.expires_in_days.map(|days| days.saturating_mul(SECONDS_PER_DAY));

@@ -11,6 +11,8 @@ use super::start::{Started, open_served};
 use super::{Failure, print_line};
 use crate::config::{Settings, admin_key_in_file};
 use crate::core::keys::KeyDigest;
+use crate::core::rate::Rate;
+use crate::core::slots::SlotLimits;
 use crate::http::auth::Auth;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::service::Toolrack;
@@ -80,10 +82,16 @@ fn matcher_state(settings: &Settings) -> &'static str {
 }
 
 fn http_limits(settings: &Settings) -> HttpLimits {
+    let admin_rate = settings.limits.admin_requests_per_second;
     HttpLimits {
         body_bytes: settings.limits.body_bytes,
         json_depth: settings.limits.depth,
         request_timeout: settings.limits.request_timeout,
+        slots: SlotLimits {
+            running: settings.limits.concurrent_requests,
+            waiting: settings.limits.waiting_requests,
+        },
+        admin_rate: (admin_rate > 0).then(|| Rate::new(admin_rate, 1, admin_rate.saturating_mul(2))),
     }
 }
 

@@ -8,8 +8,9 @@ use secrecy::ExposeSecret as _;
 use super::Failure;
 use crate::config::{DatabaseCheck, Settings};
 use crate::core::ranking;
+use crate::core::rate::KeyRate;
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
-use crate::service::{CacheLimits, Limits, Parts, Toolrack};
+use crate::service::{CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{
     Check, KeyFileRotation, MasterKey, MasterKeyError, ServeLock, SqliteOptions, SqliteStore, Store,
     database_file,
@@ -78,6 +79,15 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
         calls: settings.limits.calls,
         session_ttl: settings.session.ttl,
         request_timeout: settings.limits.request_timeout,
+        sessions: settings.limits.sessions_per_user,
+        keys: KeyLimits {
+            rate: KeyRate {
+                requests_per_second: Some(settings.limits.requests_per_second),
+                burst: Some(settings.limits.burst),
+                rerank_per_minute: Some(settings.limits.rerank_per_minute),
+            },
+            scopes: settings.limits.scopes_per_key,
+        },
     };
     let caches = CacheLimits {
         catalogs_bytes: settings.cache.catalogs_bytes,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::{
-    AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl, EffectiveSetting,
+    AuditSettings, AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl,
+    EffectiveSetting,
     LimitSettings, LogFormat, LogSettings, Origin, RerankSettings, SecretSettings, ServerSettings,
     SessionSettings, Settings,
 };
@@ -77,6 +78,14 @@ const KEYS: &[Key] = &[
     key("limits.names", Kind::Integer(1, 1000)),
     key("limits.calls", Kind::Integer(1, 1000)),
     key("limits.request_timeout_ms", Kind::Integer(100, 3_600_000)),
+    key("limits.requests_per_second", Kind::Integer(0, 1_000_000)),
+    key("limits.burst", Kind::Integer(1, 1_000_000)),
+    key("limits.rerank_per_minute", Kind::Integer(0, 1_000_000)),
+    key("limits.admin_requests_per_second", Kind::Integer(0, 1_000_000)),
+    key("limits.concurrent_requests", Kind::Integer(2, 100_000)),
+    key("limits.waiting_requests", Kind::Integer(0, 100_000)),
+    key("limits.sessions_per_user", Kind::Integer(1, 10_000_000)),
+    key("limits.scopes_per_key", Kind::Integer(1, 10_000_000)),
     key("limits.drain_ms", Kind::Integer(0, 600_000)),
     key("session.ttl_seconds", Kind::Integer(60, 315_360_000)),
     key("session.flush_ms", Kind::Integer(10, 60_000)),
@@ -86,6 +95,8 @@ const KEYS: &[Key] = &[
     key("cache.sessions", Kind::Integer(1, 10_000_000)),
     key("rerank.allow_private", Kind::Flag),
     key("rerank.allowed_hosts", Kind::Hosts),
+    key("audit.max_entries", Kind::Integer(100, 100_000_000)),
+    key("audit.days", Kind::Integer(1, 36_500)),
     key("log.level", Kind::Text),
     key("log.format", Kind::OneOf(&["text", "json"])),
     key("server.workers", Kind::Integer(0, 1024)),
@@ -339,6 +350,14 @@ impl Layers {
                 names: self.size("limits.names")?,
                 calls: self.size("limits.calls")?,
                 request_timeout: milliseconds("limits.request_timeout_ms")?,
+                requests_per_second: self.count("limits.requests_per_second")?,
+                burst: self.count("limits.burst")?,
+                rerank_per_minute: self.count("limits.rerank_per_minute")?,
+                admin_requests_per_second: self.count("limits.admin_requests_per_second")?,
+                concurrent_requests: self.size("limits.concurrent_requests")?,
+                waiting_requests: self.size("limits.waiting_requests")?,
+                sessions_per_user: self.count("limits.sessions_per_user")?,
+                scopes_per_key: self.count("limits.scopes_per_key")?,
                 drain: milliseconds("limits.drain_ms")?,
             },
             session: SessionSettings {
@@ -358,6 +377,10 @@ impl Layers {
                     .iter()
                     .map(|host| host.to_lowercase())
                     .collect(),
+            },
+            audit: AuditSettings {
+                max_entries: self.count("audit.max_entries")?,
+                days: self.count("audit.days")?,
             },
             log: LogSettings {
                 level: self.text("log.level")?.to_owned(),
@@ -406,6 +429,10 @@ impl Layers {
 
     fn size(&self, path: &'static str) -> Result<usize, ConfigError> {
         Ok(usize::try_from(self.integer(path)?).unwrap_or(usize::MAX))
+    }
+
+    fn count(&self, path: &'static str) -> Result<u32, ConfigError> {
+        Ok(u32::try_from(self.integer(path)?).unwrap_or(u32::MAX))
     }
 
     fn flag(&self, path: &'static str) -> Result<bool, ConfigError> {

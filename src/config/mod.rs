@@ -35,6 +35,7 @@ pub struct Settings {
     pub session: SessionSettings,
     pub cache: CacheSettings,
     pub rerank: RerankSettings,
+    pub audit: AuditSettings,
     pub log: LogSettings,
     pub server: ServerSettings,
     effective: Vec<EffectiveSetting>,
@@ -115,6 +116,17 @@ pub struct LimitSettings {
     pub names: usize,
     pub calls: usize,
     pub request_timeout: Duration,
+    /// Of a stored key that says nothing else; 0: no limit.
+    pub requests_per_second: u32,
+    pub burst: u32,
+    /// Of a stored key that says nothing else; 0: no limit.
+    pub rerank_per_minute: u32,
+    /// Of the admin key of the settings, or of all where there is no authentication; 0: no limit.
+    pub admin_requests_per_second: u32,
+    pub concurrent_requests: usize,
+    pub waiting_requests: usize,
+    pub sessions_per_user: u32,
+    pub scopes_per_key: u32,
     /// How long running requests may take to end on shutdown.
     pub drain: Duration,
 }
@@ -139,6 +151,12 @@ pub struct RerankSettings {
     pub allow_private: bool,
     /// `host` or `host:port`, in lower case; empty: any public host.
     pub allowed_hosts: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditSettings {
+    pub max_entries: u32,
+    pub days: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

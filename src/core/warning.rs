@@ -71,6 +71,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "schema_not_object",
         "The root of a tool's schema is no object: arguments are sent under the key `value`, and are not checked.",
     ),
+    (
+        "rerank_allowance",
+        "The searches per minute that may ask an endpoint with this key are used up; keywords ranked.",
+    ),
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
     ("secret_missing", "A document says that a secret is set, but none is stored."),

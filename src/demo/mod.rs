@@ -40,7 +40,7 @@ pub enum DemoError {
 /// Walks through upload, assembly, search, call and second assembly.
 pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoError> {
     let session = Some(Id::parse(SESSION)?);
-    let caller = Caller { user: Id::parse(USER)?, project: None, session, limits: None };
+    let caller = Caller { user: Id::parse(USER)?, project: None, session, limits: None, allowances: None };
     let scope = Scope::User(caller.user.clone());
     let mut walk = Walk { service, caller, out, step: 0 };
 

@@ -118,7 +118,8 @@ pub async fn evaluate(
     limit: u32,
 ) -> Result<Run, EvalError> {
     let limit = limit.clamp(*LIMIT_RANGE.start(), *LIMIT_RANGE.end());
-    let caller = Caller { user: Id::parse(USER)?, project: None, session: None, limits: None };
+    let caller =
+        Caller { user: Id::parse(USER)?, project: None, session: None, limits: None, allowances: None };
     let scope = Scope::User(caller.user.clone());
     let failed = |place: &str| {
         let place = format!("{}, {place}", set.name);

@@ -5,14 +5,16 @@
 //! services.
 
 use std::error::Error as _;
+use std::io::Read as _;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
@@ -159,8 +161,14 @@ pub fn parse_json<T: DeserializeOwned>(bytes: &[u8], limits: JsonLimits) -> Resu
 
 async fn read_json_body(request: Request, limit: usize) -> Result<Bytes, Problem> {
     let (parts, body) = request.into_parts();
-    check_headers(&parts.headers)?;
-    read_limited(body, announced(&parts.headers), limit).await
+    let encoding = check_headers(&parts.headers)?;
+    let bytes = read_limited(body, announced(&parts.headers), limit).await?;
+    match encoding {
+        Encoding::Identity => Ok(bytes),
+        Encoding::Gzip => {
+            tokio::task::spawn_blocking(move || unpacked(&bytes, limit)).await.map_err(Problem::internal)?
+        }
+    }
 }
 
 /// The length that the client announced, in bytes; 0 when the body comes in chunks.
@@ -169,7 +177,14 @@ fn announced(headers: &HeaderMap) -> u64 {
     length.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
-fn check_headers(headers: &HeaderMap) -> Result<(), Problem> {
+/// How a body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Identity,
+    Gzip,
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<Encoding, Problem> {
     let refuse = |detail: &str| Err(Problem::new(Code::UnsupportedMediaType, detail));
     let Some(content_type) = headers.get(header::CONTENT_TYPE) else {
         return refuse("the request has no Content-Type; send application/json");
@@ -177,11 +192,30 @@ fn check_headers(headers: &HeaderMap) -> Result<(), Problem> {
     if !content_type.to_str().is_ok_and(is_json) {
         return refuse("the Content-Type is not application/json");
     }
-    let identity = |value: &axum::http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if !headers.get_all(header::CONTENT_ENCODING).iter().all(identity) {
-        return refuse("a Content-Encoding is not supported; send the body as it is");
-    }
-    Ok(())
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter().map(HeaderValue::as_bytes);
+    let encoding = match (encodings.next(), encodings.next()) {
+        (None, _) => Some(Encoding::Identity),
+        (Some(only), None) if only.eq_ignore_ascii_case(b"identity") => Some(Encoding::Identity),
+        (Some(only), None) if only.eq_ignore_ascii_case(b"gzip") => Some(Encoding::Gzip),
+        _ => None,
+    };
+    encoding.ok_or_else(|| {
+        let detail = "the only Content-Encoding that is taken is gzip";
+        let problem = Problem::new(Code::UnsupportedMediaType, detail);
+        problem.with_header(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"))
+    })
+}
+
+/// What a gzip body holds, which is as bounded as a body that is not packed.
+fn unpacked(packed: &[u8], limit: usize) -> Result<Bytes, Problem> {
+    let mut bytes = Vec::new();
+    // One more byte than fits tells that there are more.
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut reader = MultiGzDecoder::new(packed).take(most);
+    reader.read_to_end(&mut bytes).map_err(|cause| {
+        Problem::new(Code::MalformedJson, "the body is not whole gzip data").with_cause(cause)
+    })?;
+    if bytes.len() > limit { Err(too_large(limit)) } else { Ok(bytes.into()) }
 }
 
 /// `application/json` or any `+json` type, with or without parameters.

@@ -1,5 +1,5 @@
-//! The outermost layer, around every route and every 404: request id, authentication, roles, timeout, panics, metrics,
-//! log.
+//! The outermost layer, around every route and every 404: request id, authentication, rates, roles, slots, timeout, panics,
+//! metrics, log.
 //!
 //! One service and one future for all of it, because it runs in front of answers that take microseconds. Owns the
 //! state that extractors need ([`HttpContext`]); must not know routes or services.
@@ -21,14 +21,20 @@ use futures_util::FutureExt;
 use tower::{Layer, Service};
 
 use crate::core::keys::Principal;
+use crate::core::rate::{Allowance, Rate};
+use crate::core::slots::SlotLimits;
 use crate::http::access::RouteTable;
 use crate::http::auth::{Auth, is_open};
 use crate::http::drain;
+use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
 use crate::http::problem::{Attached, Code, Problem};
 use crate::telemetry;
 
 /// The header of request ids, in requests and answers.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The route that takes no slot, so that an overload can be seen.
+const METRICS: &str = "/metrics";
 
 /// Longest request id that is taken from a client, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 128;
@@ -42,6 +48,10 @@ pub struct HttpLimits {
     pub json_depth: usize,
     /// After this time a request is answered with 503 and its handler dropped.
     pub request_timeout: Duration,
+    /// How many requests run and wait.
+    pub slots: SlotLimits,
+    /// Of requests without a stored key, all together; nothing: no limit.
+    pub admin_rate: Option<Rate>,
 }
 
 /// What the layer and the extractors need; cheap to clone. Router states offer it through `FromRef`.
@@ -52,11 +62,15 @@ pub struct HttpContext(Arc<Inner>);
 struct Inner {
     limits: HttpLimits,
     auth: Auth,
+    gate: Gate,
+    /// Of requests without a stored key.
+    admin: Option<Allowance>,
 }
 
 impl HttpContext {
     pub fn new(limits: HttpLimits, auth: Auth) -> Self {
-        Self(Arc::new(Inner { limits, auth }))
+        let gate = Gate::new(limits.slots);
+        Self(Arc::new(Inner { limits, auth, gate, admin: limits.admin_rate.map(Allowance::new) }))
     }
 
     pub fn limits(&self) -> HttpLimits {
@@ -146,8 +160,9 @@ where
         let (mut parts, body) = request.into_parts();
         let id = RequestId::of(parts.headers.get(&REQUEST_ID));
         parts.extensions.insert(id.clone());
-        let exchange = Exchange {
+        let mut exchange = Exchange {
             started,
+            counted: None,
             id,
             method: parts.method.clone(),
             uri: parts.uri.clone(),
@@ -157,64 +172,148 @@ where
         let (body, unread) = drain::watch(body, &parts.headers);
 
         let limit = self.context.limits().request_timeout;
-        let admitted = if is_open(parts.uri.path()) {
-            Some(Ok(()))
+        let admission = if is_open(parts.uri.path()) {
+            Admission::Free
         } else {
-            let identified = self.context.auth().identify(&parts.headers);
-            identified.map(|identified| admit(&self.routes, &mut parts, identified))
+            match self.context.auth().identify(&parts.headers) {
+                Some(identified) => exchange.admit(&self.context, &self.routes, &mut parts, identified),
+                None => Admission::Unknown,
+            }
         };
-        match admitted {
-            Some(Ok(())) => {
-                let answer = self.inner.call(Request::from_parts(parts, body));
-                Box::pin(async move { Ok(exchange.finish(answered(answer, limit).await, unread).await) })
-            }
-            Some(Err(problem)) => {
+        let (slot, held) = match admission {
+            Admission::Free => (None, None),
+            Admission::Slot(slot) => (Some(slot), None),
+            Admission::Refused(problem) => {
                 drop(body);
-                Box::pin(async move { Ok(exchange.finish(problem.into_response(), unread).await) })
+                return Box::pin(async move { Ok(exchange.finish(problem.into_response(), unread).await) });
             }
-            None => {
-                // The service that was polled ready goes into the future, its copy stays.
-                let copy = self.inner.clone();
-                let mut inner = std::mem::replace(&mut self.inner, copy);
-                let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
-                Box::pin(async move {
-                    let identified = context.auth().identify_anew(&parts.headers);
-                    // The time of those that wait for a database counts like that of any answer.
-                    let identified = tokio::time::timeout(limit, identified).await;
-                    let identified = identified.unwrap_or_else(|_| Err(timed_out(limit)));
-                    let response = match admit(&routes, &mut parts, identified) {
-                        Ok(()) => answered(inner.call(Request::from_parts(parts, body)), limit).await,
-                        Err(problem) => {
-                            drop(body);
-                            problem.into_response()
-                        }
-                    };
-                    Ok(exchange.finish(response, unread).await)
-                })
-            }
-        }
+            Admission::Waits(waiting) => (None, Some(Held::Slot(waiting))),
+            Admission::Unknown => (None, Some(Held::Keys)),
+        };
+        let Some(held) = held else {
+            let answer = self.inner.call(Request::from_parts(parts, body));
+            return Box::pin(async move {
+                let response = answered(answer, limit, limit).await;
+                drop(slot);
+                Ok(exchange.finish(response, unread).await)
+            });
+        };
+        // The service that was polled ready goes into the future, its copy stays.
+        let copy = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, copy);
+        let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
+        Box::pin(async move {
+            // The time of those that wait for a database or a slot counts like that of any answer.
+            let entering = exchange.enter(&context, &routes, &mut parts, held);
+            let entered = tokio::time::timeout(limit, entering).await;
+            let response = match entered.unwrap_or_else(|_| Err(timed_out(limit))) {
+                Ok(slot) => {
+                    let left = limit.saturating_sub(started.elapsed());
+                    let response = answered(inner.call(Request::from_parts(parts, body)), left, limit).await;
+                    drop(slot);
+                    response
+                }
+                Err(problem) => {
+                    drop(body);
+                    problem.into_response()
+                }
+            };
+            Ok(exchange.finish(response, unread).await)
+        })
     }
 }
 
-/// Lets a request pass whose role may ask its route; who sends it stands in its extensions then.
-fn admit(
-    routes: &RouteTable,
-    parts: &mut Parts,
-    identified: Result<Principal, Problem>,
-) -> Result<(), Problem> {
-    let principal = identified?;
-    let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    routes.check(route, &parts.method, principal.role())?;
-    parts.extensions.insert(principal);
-    Ok(())
+/// Whether a request is let in.
+enum Admission {
+    /// It takes no slot.
+    Free,
+    Slot(Slot),
+    Waits(Waiting),
+    Refused(Problem),
+    /// Keys have to be read before it is known who sends it.
+    Unknown,
 }
 
-/// The answer of a handler, whatever becomes of it.
+/// What a request waits for.
+enum Held {
+    Keys,
+    Slot(Waiting),
+}
+
+impl Exchange {
+    /// Lets a request pass whose key has sent no more than it may and whose role may ask its route; who sends it stands in its
+    /// extensions then.
+    fn admit(
+        &mut self,
+        context: &HttpContext,
+        routes: &RouteTable,
+        parts: &mut Parts,
+        identified: Result<Principal, Problem>,
+    ) -> Admission {
+        let principal = match identified {
+            Ok(principal) => principal,
+            Err(problem) => return Admission::Refused(problem),
+        };
+        let allowance = match principal.allowances() {
+            Some(allowances) => allowances.requests.as_ref(),
+            None => context.0.admin.as_ref(),
+        };
+        if let Some(allowance) = allowance {
+            let (counted, taken) = Counted::take(allowance);
+            self.counted = Some(counted);
+            if let Err(problem) = taken {
+                return Admission::Refused(problem);
+            }
+        }
+        let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+        if let Err(problem) = routes.check(route, &parts.method, principal.role()) {
+            return Admission::Refused(problem);
+        }
+        // An overload must show.
+        let entry = (route != Some(METRICS)).then(|| context.0.gate.enter(&principal));
+        parts.extensions.insert(principal);
+        match entry {
+            None => Admission::Free,
+            Some(Ok(Entry::Now(slot))) => Admission::Slot(slot),
+            Some(Ok(Entry::Later(waiting))) => Admission::Waits(waiting),
+            Some(Err(problem)) => Admission::Refused(problem),
+        }
+    }
+
+    /// Waits until a request is let in.
+    async fn enter(
+        &mut self,
+        context: &HttpContext,
+        routes: &RouteTable,
+        parts: &mut Parts,
+        held: Held,
+    ) -> Result<Option<Slot>, Problem> {
+        let waiting = match held {
+            Held::Slot(waiting) => waiting,
+            Held::Keys => {
+                let identified = context.auth().identify_anew(&parts.headers).await;
+                match self.admit(context, routes, parts, identified) {
+                    Admission::Free => return Ok(None),
+                    Admission::Slot(slot) => return Ok(Some(slot)),
+                    Admission::Waits(waiting) => waiting,
+                    Admission::Refused(problem) => return Err(problem),
+                    Admission::Unknown => {
+                        return Err(Problem::internal("a key was read and is still not known"));
+                    }
+                }
+            }
+        };
+        Ok(Some(waiting.slot().await))
+    }
+}
+
+/// The answer of a handler, whatever becomes of it. Of the time that a request has, `left` is left.
 async fn answered(
     answer: impl Future<Output = Result<Response, Infallible>> + Send,
+    left: Duration,
     limit: Duration,
 ) -> Response {
-    match tokio::time::timeout(limit, AssertUnwindSafe(answer).catch_unwind()).await {
+    match tokio::time::timeout(left, AssertUnwindSafe(answer).catch_unwind()).await {
         Ok(Ok(Ok(response))) => response,
         Ok(Ok(Err(never))) => match never {},
         Ok(Err(panic)) => panicked(&*panic).into_response(),
@@ -236,6 +335,8 @@ fn timed_out(limit: Duration) -> Problem {
 /// What is remembered of a request until its answer goes out.
 struct Exchange {
     started: Instant,
+    /// What is left to its key.
+    counted: Option<Counted>,
     id: RequestId,
     method: Method,
     uri: Uri,
@@ -256,6 +357,9 @@ impl Exchange {
             problem = self.complete(&mut response);
         }
         response.headers_mut().insert(REQUEST_ID, self.id.0.clone());
+        if let Some(counted) = self.counted {
+            counted.write(response.headers_mut());
+        }
         self.record(response.status(), problem.as_deref());
         response
     }

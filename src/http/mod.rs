@@ -11,6 +11,7 @@ pub mod docs;
 mod drain;
 mod etag;
 mod fields;
+mod gate;
 pub mod health;
 pub mod layers;
 pub mod openapi;

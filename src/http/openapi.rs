@@ -159,7 +159,7 @@ fn add_access(operation: &mut Operation, row: &keys::Operation) {
 fn add_problems(operation: &mut Operation) {
     let mut statuses = vec![500, 503];
     if operation.security.is_none() {
-        statuses.push(401);
+        statuses.extend([401, 429]);
     }
     if operation.request_body.is_some() {
         statuses.extend([400, 413, 415]);

@@ -88,7 +88,7 @@ codes! {
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE "The body is too large"
         "GET /v1/limits tells the limit. A larger catalog can be sent in parts with PATCH."
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE "The body has the wrong type"
-        "Send 'Content-Type: application/json' and no Content-Encoding."
+        "Send 'Content-Type: application/json', as it is or with 'Content-Encoding: gzip'."
     InvalidRequest "invalid_request" UNPROCESSABLE_ENTITY "The request does not fit the schema"
         "errors[] lists what is wrong, each with a JSON pointer into the body (for query parameters: into the \
          parameters seen as one object). Unknown keys are refused, so that a misspelt one is noticed."
@@ -100,10 +100,18 @@ codes! {
         "Every entry was quarantined; errors[] tells why. To empty a catalog on purpose, use DELETE."
     TooManyTools "too_many_tools" UNPROCESSABLE_ENTITY "The catalog would hold too many tools"
         "GET /v1/limits tells the limit. Nothing of the upload was stored."
+    TooManySessions "too_many_sessions" UNPROCESSABLE_ENTITY "The user has too many sessions"
+        "GET /v1/limits tells the limit. Delete sessions that are not needed, or wait until idle ones end; nothing was stored."
+    TooManyScopes "too_many_scopes" UNPROCESSABLE_ENTITY "The key has begun too many users and projects"
+        "GET /v1/limits tells how many one setup key can begin to write for. Those that it began can still be written."
     ToolsRefMismatch "tools_ref_mismatch" UNPROCESSABLE_ENTITY "The tools_ref is not the session's"
         "A request of a session may name only the tools_ref of its last assembly. Leave it out, or assemble again."
     AmbiguousName "ambiguous_name" UNPROCESSABLE_ENTITY "Several tools have this name"
         "Use the qualified name, <group>__<name>; the detail lists the candidates."
+    RateLimited "rate_limited" TOO_MANY_REQUESTS "Too many requests with this key"
+        "Wait as long as Retry-After tells. The RateLimit headers of every answer tell what is left."
+    Overloaded "overloaded" SERVICE_UNAVAILABLE "Too many requests at the same time"
+        "Neither a slot nor a place in the queue was free, so nothing was done. Try again after the time in Retry-After."
     Timeout "timeout" SERVICE_UNAVAILABLE "The request took too long"
         "Nothing was left half done: a write either happened or did not. Try again, with a smaller body if it was large."
     Unavailable "unavailable" SERVICE_UNAVAILABLE "The service cannot answer now"
@@ -146,6 +154,7 @@ impl Code {
             StatusCode::PRECONDITION_FAILED => Self::PreconditionFailed,
             StatusCode::PAYLOAD_TOO_LARGE => Self::PayloadTooLarge,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::UnsupportedMediaType,
+            StatusCode::TOO_MANY_REQUESTS => Self::RateLimited,
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
             StatusCode::INSUFFICIENT_STORAGE => Self::StorageFull,
             other if other.is_server_error() => Self::Internal,

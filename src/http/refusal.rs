@@ -20,6 +20,8 @@ fn code_of(kind: Kind) -> Code {
         Kind::EmptyUpload => Code::EmptyCatalogUpload,
         Kind::TooManyTools => Code::TooManyTools,
         Kind::StorageFull => Code::StorageFull,
+        Kind::TooManySessions => Code::TooManySessions,
+        Kind::TooManyScopes => Code::TooManyScopes,
         Kind::Unavailable => Code::Unavailable,
         Kind::Internal => Code::Internal,
     }

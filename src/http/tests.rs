@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::core::id::Id;
 use crate::core::json::JsonLimits;
 use crate::core::keys::{Access, KeyDigest, Role};
+use crate::core::slots::SlotLimits;
 use crate::core::warning::FieldError;
 use crate::http::access::RouteTable;
 use crate::http::auth::Auth;
@@ -25,7 +26,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
 use crate::http::{docs, problem};
 use crate::rerank::{AddressPolicy, NoReranker};
-use crate::service::{CacheLimits, Limits, Parts, Toolrack};
+use crate::service::{CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{MasterKey, SqliteStore};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -49,6 +50,8 @@ pub(super) async fn service(folder: &Path) -> Toolrack {
             calls: 20,
             session_ttl: Duration::from_secs(3_600),
             request_timeout: Duration::from_secs(60),
+            sessions: 100,
+            keys: KeyLimits::default(),
         },
         caches: CacheLimits {
             catalogs_bytes: 1 << 24,
@@ -134,8 +137,13 @@ impl Answer {
 }
 
 async fn serve() -> SocketAddr {
-    let limits =
-        HttpLimits { body_bytes: BODY_BYTES, json_depth: 16, request_timeout: Duration::from_secs(1) };
+    let limits = HttpLimits {
+        body_bytes: BODY_BYTES,
+        json_depth: 16,
+        request_timeout: Duration::from_secs(1),
+        slots: SlotLimits { running: 8, waiting: 8 },
+        admin_rate: None,
+    };
     let folder = tempfile::tempdir().unwrap();
     let service = service(folder.path()).await;
     let auth = Auth::Keys { admin: Some(KeyDigest::of(KEY.as_bytes())), service };
@@ -289,7 +297,8 @@ async fn other_types_and_encodings_are_415() {
         "",
         "content-type: text/plain\r\n",
         "content-type: application/jsonx\r\n",
-        "content-type: application/json\r\ncontent-encoding: gzip\r\n",
+        "content-type: application/json\r\ncontent-encoding: br\r\n",
+        "content-type: application/json\r\ncontent-encoding: gzip\r\ncontent-encoding: gzip\r\n",
     ] {
         let answer =
             exchange(serve().await, &with_key("POST", "/v1/echo", headers, br#"{"user":"a"}"#)).await;

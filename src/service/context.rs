@@ -7,7 +7,7 @@ use super::assemble::PlanEntry;
 use super::caches::PlanKey;
 use super::heads::Head;
 use super::sessions::Session;
-use super::{Error, Kind, Toolrack, blocking};
+use super::{Error, Kind, Toolrack, blocking, uptime_nanos};
 use crate::core::digest::Digest;
 use crate::core::format::Format;
 use crate::core::format::native::Exposure;
@@ -19,6 +19,7 @@ use crate::core::plan::Plan;
 use crate::core::policy::{self, Policy};
 use crate::core::profile::{NameRule, Profile};
 use crate::core::ranking::CatalogIndex;
+use crate::core::rate::{Allowances, Taken};
 use crate::core::selector::Selector;
 use crate::core::target::Target;
 use crate::core::text::clip;
@@ -32,9 +33,17 @@ pub struct Caller {
     pub session: Option<Id>,
     /// What the key of the request limits every grant to.
     pub limits: Option<Arc<Selection>>,
+    /// How often the holder of that key may ask an endpoint.
+    pub allowances: Option<Arc<Allowances>>,
 }
 
 impl Caller {
+    /// Takes one rerank call of the key's allowance; false where none is left.
+    pub(super) fn may_rerank(&self) -> bool {
+        let allowance = self.allowances.as_ref().and_then(|allowances| allowances.rerank.as_ref());
+        allowance.is_none_or(|allowance| matches!(allowance.take(uptime_nanos()), Taken::Yes { .. }))
+    }
+
     /// The session's identity, where there is a session.
     pub fn session_key(&self) -> Option<SessionKey> {
         let session = self.session.clone()?;

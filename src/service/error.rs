@@ -23,6 +23,8 @@ pub enum Kind {
     TooManyTools,
     /// There is no room for a write.
     StorageFull,
+    TooManySessions,
+    TooManyScopes,
     Unavailable,
     Internal,
 }
@@ -112,6 +114,7 @@ impl From<StoreError> for Error {
                 "nothing was written: the database has no room (its disk is full, or `database.max_bytes` is reached)",
             ),
             StoreError::Database(_) => (Kind::Unavailable, "the database does not answer"),
+            StoreError::TooMany => (Kind::Invalid, "there are too many of these already"),
             StoreError::Corrupt(_) => (Kind::Internal, "a stored row cannot be read"),
         };
         Self(Arc::new(Inner {

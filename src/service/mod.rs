@@ -38,6 +38,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::core::catalog::Catalog;
+use crate::core::rate::KeyRate;
 use crate::rerank::{AddressPolicy, Reranker, Resilient};
 use crate::store::{MasterKey, ScopeRow, Store};
 use crate::telemetry;
@@ -51,8 +52,8 @@ pub use context::{Caller, GrantFields, MAX_SELECTORS};
 pub use describe::{DescribeAnswer, DescribeRequest, NotFound};
 pub use error::{Error, Kind};
 pub use keys::{
-    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyRefusal, KeyStatus,
-    MAX_KEY_SECONDS, MAX_OVERLAP_SECONDS, NewKey,
+    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyRateDocument,
+    KeyRefusal, KeyStatus, MAX_KEY_SECONDS, MAX_OVERLAP_SECONDS, NewKey,
 };
 pub use ledger::LedgerDocument;
 pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
@@ -82,6 +83,24 @@ pub struct Limits {
     pub session_ttl: Duration,
     /// After this time a request is answered with an error, so an endpoint gets less.
     pub request_timeout: Duration,
+    /// Of one user.
+    pub sessions: u32,
+    pub keys: KeyLimits,
+}
+
+/// What each stored key may do.
+#[derive(Debug, Clone)]
+pub struct KeyLimits {
+    /// How often the holders of keys may ask that say nothing else.
+    pub rate: KeyRate,
+    /// Users and projects that one setup key can begin to write for.
+    pub scopes: u32,
+}
+
+impl Default for KeyLimits {
+    fn default() -> Self {
+        Self { rate: KeyRate::default(), scopes: u32::MAX }
+    }
 }
 
 impl Limits {
@@ -145,7 +164,7 @@ impl Toolrack {
             sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
             scope_writes: stripes::Stripes::default(),
             inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
-            keys: keys::KeyRing::default(),
+            keys: keys::KeyRing::new(parts.limits.keys.rate),
             nothing: Nothing {
                 head: Arc::new(heads::Head::new(ScopeRow::default())),
                 catalog: Arc::default(),
@@ -176,10 +195,17 @@ impl Toolrack {
 /// How often a write without a precondition starts again when another one came first.
 const WRITE_TRIES: usize = 5;
 
+/// When this process first asked for the time.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 /// Milliseconds since this process first asked; unlike [`now_ms`] it never goes back.
 fn uptime_ms() -> u64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// As [`uptime_ms`], in nanoseconds: the clock of allowances.
+pub fn uptime_nanos() -> u64 {
+    u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The data of a mutex, also after a panic elsewhere: whatever is kept behind one is right after each single step.

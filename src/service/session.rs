@@ -68,6 +68,8 @@ pub(super) struct Session {
     created_at_ms: i64,
     last_seen_ms: AtomicI64,
     ledger: Arc<Ledger>,
+    /// Whether the store has a row of it.
+    is_stored: bool,
     /// Whether it waits to be flushed already.
     dirty: AtomicBool,
 }
@@ -80,6 +82,7 @@ impl Session {
             created_at_ms: now,
             last_seen_ms: now.into(),
             ledger: Arc::default(),
+            is_stored: false,
             dirty: false.into(),
         }
     }
@@ -99,10 +102,12 @@ impl Session {
             created_at_ms: row.created_at_ms,
             last_seen_ms: row.last_seen_ms.into(),
             ledger: Arc::new(Ledger::from_document(serde_json::from_str(&row.ledger).unwrap_or_default())),
+            is_stored: true,
             dirty: false.into(),
         }
     }
 
+    /// The snapshot after a change, which is written before it is shown or is about a session that has a row.
     pub(super) fn with(&self, settings: SessionSettings, warm: WarmSet, now: i64) -> Self {
         Self {
             settings,
@@ -110,8 +115,13 @@ impl Session {
             created_at_ms: self.created_at_ms,
             last_seen_ms: now.into(),
             ledger: Arc::clone(&self.ledger),
+            is_stored: true,
             dirty: false.into(),
         }
+    }
+
+    pub(super) fn is_stored(&self) -> bool {
+        self.is_stored
     }
 
     pub(super) fn created_at_ms(&self) -> i64 {

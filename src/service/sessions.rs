@@ -16,11 +16,11 @@ pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
 use super::stripes::Stripes;
-use super::{Error, Toolrack, lock, now_ms, uncancelled};
+use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmSet, WarmTool};
-use crate::store::{SessionTouch, SessionWrite, WarmRow};
+use crate::store::{SessionTouch, SessionWrite, StoreError, WarmRow};
 use crate::telemetry;
 
 /// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few; and
@@ -199,13 +199,15 @@ impl Toolrack {
             return Ok(answer);
         }
         let created_at_ms = session.created_at_ms();
-        let write = SessionWrite { created_at_ms, ..session_write(key, &update, &warm, now)? };
+        let most = (!session.is_stored()).then_some(self.0.limits.sessions);
+        let write = SessionWrite { created_at_ms, most, ..session_write(key, &update, &warm, now)? };
         let (evicted, cost) = (update.warm.evicted.len(), update.cost);
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
         let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
         uncancelled(async move {
-            service.0.store.write_session(write).await?;
+            let written = service.0.store.write_session(write).await;
+            written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
             next.ledger().count(deed, cost);
             telemetry::warm_evictions(evicted);
             service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
@@ -312,6 +314,16 @@ impl Toolrack {
         {
         }
         Ok(expired)
+    }
+}
+
+fn begun_too_many(error: StoreError, most: u32) -> Error {
+    match error {
+        StoreError::TooMany => {
+            let detail = format!("the user has {most} sessions already; delete some, or let idle ones end");
+            Error::new(Kind::TooManySessions, detail)
+        }
+        other => other.into(),
     }
 }
 

@@ -53,6 +53,9 @@ pub enum StoreError {
     /// The revision or version that the write was made for is no longer the stored one. Read again and decide.
     #[error("the stored state has changed since it was read")]
     Conflict,
+    /// As many as may be are there already; nothing was written.
+    #[error("there are too many of these already")]
+    TooMany,
     /// The database refused or failed; the cause is for the log.
     #[error("the database failed: {0}")]
     Database(#[source] Arc<dyn std::error::Error + Send + Sync>),
@@ -308,6 +311,8 @@ pub struct SessionWrite {
     pub now_ms: i64,
     /// Kept by a row that exists.
     pub created_at_ms: i64,
+    /// Of the user: a session that is not there is only begun beside fewer, else it is [`StoreError::TooMany`].
+    pub most: Option<u32>,
     /// `None` keeps the stored settings.
     pub settings: Option<String>,
     /// Empties the warm set first.
@@ -326,6 +331,7 @@ impl SessionWrite {
             key,
             now_ms,
             created_at_ms: now_ms,
+            most: None,
             settings: None,
             clear: false,
             remove: Vec::new(),

@@ -147,6 +147,13 @@ pub(super) const INLINE_EXPIRE: &str = "DELETE FROM inline_catalogs WHERE (user_
      (SELECT user_id, ref FROM inline_catalogs WHERE last_used < $1 ORDER BY last_used LIMIT $2) \
      RETURNING user_id, ref";
 
+/// Sessions of a user, as far as $2.
+pub(super) const SESSIONS_COUNT: &str =
+    "SELECT COUNT(*) FROM (SELECT 1 FROM sessions WHERE user_id = $1 LIMIT $2) AS some";
+
+pub(super) const SESSION_EXISTS: &str =
+    "SELECT 1 FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
+
 /// The session in the first row, then its warm set: one statement, so one moment, and the settings once.
 pub(super) const SESSION: &str = "SELECT 0 AS part, settings AS text1, ledger AS text2, created_at AS number1, \
      last_seen AS number2, 0 AS flag1, 0 AS flag2 \

@@ -25,7 +25,7 @@ const MAX_WAITING: usize = 4096;
 
 /// One write. It runs in a transaction with others, and must not begin, commit or roll back anything itself. It
 /// may fail, and is then undone; it may be run again after the transaction was rolled back. A
-/// [`StoreError::Conflict`] is a refusal: it is answered before anything was changed.
+/// [`StoreError::Conflict`] or [`StoreError::TooMany`] is a refusal: it is answered before anything was changed.
 pub(super) trait Operation: Send + Sync + 'static {
     type Output: Send + 'static;
 
@@ -103,7 +103,7 @@ impl<O: Operation> Queued for Pending<O> {
     fn apply<'a>(&'a mut self, connection: &'a mut SqliteConnection) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let outcome = self.operation.apply(connection).await;
-            let clean = matches!(outcome, Ok(_) | Err(StoreError::Conflict));
+            let clean = matches!(outcome, Ok(_) | Err(StoreError::Conflict | StoreError::TooMany));
             self.outcome = Some(outcome);
             clean
         })

@@ -376,6 +376,14 @@ impl Operation for WriteSession {
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let Self(write) = self;
         let session = session_columns(&write.key);
+        if let Some(most) = write.most {
+            let count = sqlx::query_as(sql::SESSIONS_COUNT).bind(session[0]).bind(i64::from(most));
+            let (count,): (i64,) = count.fetch_one(&mut *connection).await?;
+            let known = bind_session(sqlx::query(sql::SESSION_EXISTS), &write.key);
+            if count >= i64::from(most) && known.fetch_optional(&mut *connection).await?.is_none() {
+                return Err(StoreError::TooMany);
+            }
+        }
         bind_session(sqlx::query(sql::SESSION_PUT), &write.key)
             .bind(write.settings.as_deref())
             .bind(write.created_at_ms)

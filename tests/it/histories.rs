@@ -299,6 +299,7 @@ impl History {
             project: None,
             session: Some(Id::parse(session).unwrap()),
             limits: None,
+            allowances: None,
         };
         let mut done = Vec::new();
         for inside in [one, other] {

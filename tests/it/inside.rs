@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use toolrack::core::id::{Id, Scope};
 use toolrack::rerank::{AddressPolicy, NoReranker};
 use toolrack::service::{
-    AssembleRequest, BridgeAnswer, BridgeRequest, CacheLimits, Caller, DescribeRequest, GrantFields, Limits,
-    Parts, SearchRequest, Toolrack,
+    AssembleRequest, BridgeAnswer, BridgeRequest, CacheLimits, Caller, DescribeRequest, GrantFields,
+    KeyLimits, Limits, Parts, SearchRequest, Toolrack,
 };
 use toolrack::store::{MasterKey, SqliteStore, Store};
 
@@ -42,6 +42,8 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
             calls: 20,
             session_ttl: Duration::from_secs(3_600),
             request_timeout: Duration::from_secs(60),
+            sessions: 10_000,
+            keys: KeyLimits::default(),
         },
         caches: CacheLimits {
             catalogs_bytes: 64 << 20,
@@ -76,7 +78,7 @@ fn user(id: &str) -> Scope {
 
 fn caller(user: &str, body: &Value) -> Caller {
     let session = body["session"].as_str().map(|session| Id::parse(session).unwrap());
-    Caller { user: Id::parse(user).unwrap(), project: None, session, limits: None }
+    Caller { user: Id::parse(user).unwrap(), project: None, session, limits: None, allowances: None }
 }
 
 fn fields(body: &Value) -> GrantFields {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Role;
 use crate::core::grant::Selection;
 use crate::core::id::{Id, InvalidId, MAX_ID_CHARS};
+use crate::core::rate::{KeyRate, MAX_COUNT};
 use crate::core::selector::Selector;
 use crate::core::warning::FieldError;
 
@@ -78,8 +79,8 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// What a key is bound to. As stored, every field is there and no other: a restriction that a later version adds must not be
-/// passed over by an earlier one.
+/// What a key is bound to. As stored, every field is there (but for a rate that is as usual) and no other: a restriction that
+/// a later version adds must not be passed over by an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bindings {
@@ -92,6 +93,13 @@ pub struct Bindings {
     /// Empty: no limit.
     pub allow: Vec<Selector>,
     pub deny: Vec<Selector>,
+    /// How often its holder may ask, where it is not as usual.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub rate: KeyRate,
+}
+
+fn is_usual(rate: &KeyRate) -> bool {
+    *rate == KeyRate::default()
 }
 
 impl Bindings {
@@ -135,6 +143,13 @@ impl Bindings {
             if count > 0 && !is_scope && role != Role::Agent {
                 return refuse(key, format!("limits on tools hold for the role agent alone, not for {role}"));
             }
+        }
+        if let Some((name, number)) = self.rate.fault() {
+            let least = u8::from(name == "burst");
+            return refuse(
+                &format!("rate/{name}"),
+                format!("{number} is not a number from {least} to {MAX_COUNT}"),
+            );
         }
         match role {
             Role::Agent if self.users.is_empty() => refuse(

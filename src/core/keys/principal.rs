@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Bindings, KeyId, Role};
 use crate::core::grant::Selection;
 use crate::core::id::Id;
+use crate::core::rate::Allowances;
 
 /// What a key may do.
 #[derive(Debug)]
@@ -13,11 +14,13 @@ pub struct KeyRights {
     pub role: Role,
     bindings: Bindings,
     limits: Option<Arc<Selection>>,
+    /// Shared by all states of the key.
+    pub allowances: Arc<Allowances>,
 }
 
 impl KeyRights {
-    pub fn new(id: KeyId, role: Role, bindings: Bindings) -> Self {
-        Self { id, role, limits: bindings.limits(), bindings }
+    pub fn new(id: KeyId, role: Role, bindings: Bindings, allowances: Arc<Allowances>) -> Self {
+        Self { id, role, limits: bindings.limits(), bindings, allowances }
     }
 }
 
@@ -61,6 +64,14 @@ impl Principal {
             Self::Key(rights) => {
                 rights.role == Role::Admin || rights.bindings.projects.iter().any(super::Pattern::is_all)
             }
+        }
+    }
+
+    /// How often the holder may ask; nothing for who has no stored key.
+    pub fn allowances(&self) -> Option<&Arc<Allowances>> {
+        match self {
+            Self::Admin => None,
+            Self::Key(rights) => Some(&rights.allowances),
         }
     }
 

@@ -92,6 +92,7 @@ macro_rules! grant_body {
                     project: self.project.take(),
                     session: self.session.take(),
                     limits: principal.limits(),
+                    allowances: principal.allowances().cloned(),
                 };
                 let selection = $crate::core::grant::Selection {
                     toolsets: self.toolsets.take(),

@@ -15,7 +15,8 @@ use crate::http::body::{ApiJson, ApiPath, ApiQuery, OptionalJson};
 use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
 use crate::service::{
-    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, NewKey, Toolrack,
+    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyRateDocument,
+    NewKey, Toolrack,
 };
 
 /// Most keys of one page.
@@ -54,6 +55,10 @@ pub struct NewKeyBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>, max_items = 1000)]
     deny: Vec<Selector>,
+    /// How often its holder may ask, where it is not as usual.
+    #[serde(default)]
+    #[schema(value_type = Option<KeyRateDocument>)]
+    rate: KeyRateDocument,
     /// After this time the key is not accepted any more. Default: it does not expire.
     #[schema(minimum = 1, maximum = 315_360_000)]
     expires_in_seconds: Option<u64>,
@@ -123,8 +128,8 @@ pub(crate) async fn create(
     _query: ApiQuery<NoQuery>,
     ApiJson(body): ApiJson<NewKeyBody>,
 ) -> Result<Response, Problem> {
-    let NewKeyBody { name, role, users, projects, toolsets, allow, deny, expires_in_seconds } = body;
-    let bindings = Bindings { users, projects, toolsets, allow, deny };
+    let NewKeyBody { name, role, users, projects, toolsets, allow, deny, rate, expires_in_seconds } = body;
+    let bindings = Bindings { users, projects, toolsets, allow, deny, rate: rate.into() };
     created(service.create_key(NewKey { name, role, bindings, expires_in_seconds }).await?)
 }
 

@@ -241,5 +241,6 @@ async fn change(
 
 fn caller(path: SessionPath, query: SessionQuery, principal: &Principal) -> Caller {
     let SessionPath { user, session } = path;
-    Caller { user, project: query.project, session: Some(session), limits: principal.limits() }
+    let allowances = principal.allowances().cloned();
+    Caller { user, project: query.project, session: Some(session), limits: principal.limits(), allowances }
 }

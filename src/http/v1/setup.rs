@@ -78,7 +78,8 @@ pub(crate) async fn test_matcher(
     ApiJson(body): ApiJson<MatcherTestBody>,
 ) -> Result<Json<MatcherTestAnswer>, Problem> {
     let MatcherTestBody { user, project, matcher, query } = body;
-    let caller = Caller { user, project, session: None, limits: principal.limits() };
+    let allowances = principal.allowances().cloned();
+    let caller = Caller { user, project, session: None, limits: principal.limits(), allowances };
     let within = within(context.limits().request_timeout);
     Ok(Json(service.test_matcher(MatcherTestRequest { caller, matcher, query, within }).await?))
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use crate::core::keys::KeyDigest;
+use crate::core::slots::SlotLimits;
 use crate::http::auth::Auth;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::problem::PROBLEM_JSON;
@@ -94,8 +95,13 @@ impl Api {
         let directory = tempfile::tempdir().unwrap();
         let service = service(directory.path()).await;
         let auth = auth(service.clone());
-        let limits =
-            HttpLimits { body_bytes: BODY_BYTES, json_depth: 64, request_timeout: Duration::from_secs(30) };
+        let limits = HttpLimits {
+            body_bytes: BODY_BYTES,
+            json_depth: 64,
+            request_timeout: Duration::from_secs(30),
+            slots: SlotLimits { running: 64, waiting: 64 },
+            admin_rate: None,
+        };
         let stop = CancellationToken::new();
         let app = app(service, HttpContext::new(limits, auth), stop.clone());
         Self { app, stop, _directory: directory }

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::core::keys::{Bindings, KeyDigest, KeyId, Role, format_key};
+use crate::core::rate::KeyRate;
 use crate::core::text::one_line;
 use crate::core::warning::FieldError;
 use crate::service::{Error, Kind, Toolrack, now_ms, uncancelled};
@@ -69,6 +70,8 @@ pub struct KeyDocument {
     pub allow: Vec<String>,
     /// Tools that are not to be seen under this key.
     pub deny: Vec<String>,
+    /// How often its holder may ask.
+    pub rate: KeyRateDocument,
     pub created_at_ms: i64,
     /// Null: it does not expire.
     pub expires_at_ms: Option<i64>,
@@ -81,6 +84,38 @@ pub struct KeyDocument {
     /// The key that takes the place of this one.
     #[schema(value_type = Option<String>)]
     pub successor: Option<KeyId>,
+}
+
+/// How often the holder of a key may ask. A number that is absent is as the operator set it (`GET /v1/limits`); 0: no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRateDocument {
+    /// Requests per second, in the long run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    pub requests_per_second: Option<u32>,
+    /// Requests that may come at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub burst: Option<u32>,
+    /// Searches per minute that ask an endpoint; over it they rank by keywords.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    pub rerank_per_minute: Option<u32>,
+}
+
+impl From<KeyRateDocument> for KeyRate {
+    fn from(document: KeyRateDocument) -> Self {
+        let KeyRateDocument { requests_per_second, burst, rerank_per_minute } = document;
+        Self { requests_per_second, burst, rerank_per_minute }
+    }
+}
+
+impl From<KeyRate> for KeyRateDocument {
+    fn from(rate: KeyRate) -> Self {
+        let KeyRate { requests_per_second, burst, rerank_per_minute } = rate;
+        Self { requests_per_second, burst, rerank_per_minute }
+    }
 }
 
 /// A key that was just made: the one time that it is shown.
@@ -238,7 +273,7 @@ impl Toolrack {
     }
 
     fn key_document(&self, row: &KeyRow) -> Result<KeyDocument, Error> {
-        let Bindings { users, projects, toolsets, allow, deny } =
+        let Bindings { users, projects, toolsets, allow, deny, rate } =
             serde_json::from_str(&row.bindings).map_err(Error::internal)?;
         fn texts<T: ToString>(list: &[T]) -> Vec<String> {
             list.iter().map(T::to_string).collect()
@@ -260,6 +295,7 @@ impl Toolrack {
             toolsets,
             allow: texts(&allow),
             deny: texts(&deny),
+            rate: rate.into(),
             created_at_ms: row.created_at_ms,
             expires_at_ms: row.expires_at_ms,
             revoked_at_ms: row.revoked_at_ms,

@@ -4,8 +4,8 @@ mod documents;
 mod ring;
 
 pub use documents::{
-    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyStatus,
-    MAX_KEY_SECONDS, MAX_OVERLAP_SECONDS, NewKey,
+    DEFAULT_OVERLAP_SECONDS, KeyCreated, KeyDocument, KeyList, KeyListQuery, KeyPatch, KeyRateDocument,
+    KeyStatus, MAX_KEY_SECONDS, MAX_OVERLAP_SECONDS, NewKey,
 };
 pub use ring::KeyRefusal;
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::core::keys::{Bindings, KeyDigest, KeyId, KeyRights, Principal, Role, is_misspelt, key_id};
+use crate::core::rate::{Allowances, KeyRate};
 use crate::service::heads::FRESH_MS;
 use crate::service::{Error, Toolrack, now_ms, uptime_ms};
 use crate::store::{KeyRow, KeyTouch};
@@ -44,19 +45,25 @@ struct KnownKey {
 
 impl KnownKey {
     /// Nothing when this version cannot read what the key may do: then it may do nothing.
-    fn of(row: &KeyRow, usage: Arc<Usage>) -> Option<Self> {
+    fn of(row: &KeyRow, usual: KeyRate, known: Option<&Self>) -> Option<Self> {
         let (role, bindings) = (Role::parse(&row.role), serde_json::from_str::<Bindings>(&row.bindings));
         let (Some(role), Ok(bindings)) = (role, bindings) else {
             tracing::error!(key = %row.id, "this version cannot read what the key may do; it is not accepted");
             return None;
         };
+        // What was used up stays so, whatever is changed about the key.
+        let allowances = known.map(|known| Arc::clone(&known.rights.allowances)).unwrap_or_else(|| {
+            let is_usual = matches!(role, Role::Agent | Role::Setup);
+            let usual = if is_usual { usual } else { KeyRate::default() };
+            Arc::new(Allowances::new(bindings.rate.or(usual)))
+        });
         Some(Self {
             digest: row.digest,
-            rights: Arc::new(KeyRights::new(row.id, role, bindings)),
+            rights: Arc::new(KeyRights::new(row.id, role, bindings, allowances)),
             expires_at_ms: row.expires_at_ms,
             revoked_at_ms: row.revoked_at_ms,
             revision: row.revision,
-            usage,
+            usage: known.map(|known| Arc::clone(&known.usage)).unwrap_or_default(),
         })
     }
 
@@ -78,9 +85,15 @@ pub(in crate::service) struct KeyRing {
     /// When a request last took it upon itself to read, counted alike.
     claimed: AtomicU64,
     reading: tokio::sync::Mutex<()>,
+    /// Of keys that say nothing else.
+    usual_rate: KeyRate,
 }
 
 impl KeyRing {
+    pub(in crate::service) fn new(usual_rate: KeyRate) -> Self {
+        Self { usual_rate, ..Self::default() }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, HashMap<KeyId, KnownKey>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,8 +154,7 @@ impl KeyRing {
             if known.is_some_and(|known| known.revision > row.revision) {
                 continue;
             }
-            let usage = known.map(|known| Arc::clone(&known.usage)).unwrap_or_default();
-            match KnownKey::of(row, usage) {
+            match KnownKey::of(row, self.usual_rate, known) {
                 Some(key) => drop(keys.insert(row.id, key)),
                 None => drop(keys.remove(&row.id)),
             }

@@ -31,6 +31,9 @@ pub const FALLBACK_REASONS: [&str; 18] = {
     [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, "key_unreadable", "vectors_unreadable"]
 };
 
+/// The reason where the key of a request may not ask an endpoint so often; that of an endpoint that says so itself.
+const ALLOWANCE_USED: &str = "rate_limited";
+
 /// What ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -91,6 +94,8 @@ impl Toolrack {
         let anything = context.view().visible().next().is_some();
         let matcher = context.policy().matcher.as_ref().filter(|_| anything);
         let endpoint = matcher.map(|matcher| self.willing(caller, context, matcher));
+        let is_over = matches!(endpoint, Some(Ok(_))) && !caller.may_rerank();
+        let endpoint = if is_over { Some(Err(ALLOWANCE_USED)) } else { endpoint };
         // An endpoint ranks more than is shown, and needs the words' evidence about each.
         let wanted = match &endpoint {
             Some(Ok(endpoint)) => limit.max(endpoint.matcher.max_documents as usize),
@@ -116,7 +121,10 @@ impl Toolrack {
         let group_of = |id: u32| view.get(id).map_or("", |tool| tool.tool.tool.group());
         let shown = words.into_iter().map(|outcome| spread::first(outcome, limit, group_of));
         let found = shown.map(|outcome| by_keywords(&outcome)).collect();
-        Ok(Ranking { found, mode: SearchMode::Keyword, fallback, warnings: Vec::new() })
+        let detail =
+            "the searches per minute that may ask an endpoint with this key are used up; keywords rank";
+        let warnings = is_over.then(|| Warning::new("rerank_allowance", detail)).into_iter().collect();
+        Ok(Ranking { found, mode: SearchMode::Keyword, fallback, warnings })
     }
 
     /// The endpoint, where it may be asked now.
