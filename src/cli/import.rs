@@ -10,6 +10,7 @@ use super::start::open_beside;
 use super::{Failure, SettingArgs, print_line};
 use crate::config::Settings;
 use crate::core::id::{Id, Scope};
+use crate::service::Actor;
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -33,18 +34,16 @@ pub(super) struct ImportArgs {
     pub(super) settings: SettingArgs,
 }
 
-/// Who uploaded, as tools tell it that were imported.
-const UPLOADER: &str = "import";
-
 /// Runs the import and prints what changed.
 pub(super) async fn import(settings: Settings, args: ImportArgs) -> Result<(), Failure> {
     let scope = scope(&args)?;
     let tools = read_tools(&read_file(&args)?)?;
     let started = open_beside(&settings).await?;
+    let actor = Actor::program();
     let written = if args.merge {
-        started.service.patch_catalog(&scope, UPLOADER, tools, Vec::new(), None, args.dry_run).await
+        started.service.patch_catalog(&actor, &scope, tools, Vec::new(), None, args.dry_run).await
     } else {
-        started.service.put_catalog(&scope, UPLOADER, tools, None, args.dry_run).await
+        started.service.put_catalog(&actor, &scope, tools, None, args.dry_run).await
     };
     let written = match written {
         Ok(written) => written,

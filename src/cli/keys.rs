@@ -15,7 +15,7 @@ use crate::core::keys::{Bindings, KeyId, Pattern, Role};
 use crate::core::rate::KeyRate;
 use crate::core::selector::Selector;
 use crate::service::{
-    DEFAULT_OVERLAP_SECONDS, Error, KeyCreated, KeyDocument, KeyListQuery, NewKey, Toolrack,
+    Actor, DEFAULT_OVERLAP_SECONDS, Error, KeyCreated, KeyDocument, KeyListQuery, NewKey, Toolrack,
 };
 
 /// Keys that are read at once.
@@ -183,11 +183,14 @@ fn read_all<T, E: std::fmt::Display>(
 
 impl ServiceTask {
     async fn run(self, service: &Toolrack) -> Result<(), Failure> {
+        let actor = Actor::program();
         match self {
-            Self::Create(new) => print_key(&service.create_key(new).await.map_err(told)?),
-            Self::Rotate(id, overlap) => print_key(&service.rotate_key(id, overlap).await.map_err(told)?),
+            Self::Create(new) => print_key(&service.create_key(&actor, new).await.map_err(told)?),
+            Self::Rotate(id, overlap) => {
+                print_key(&service.rotate_key(&actor, id, overlap).await.map_err(told)?)
+            }
             Self::Revoke(id) => {
-                service.revoke_key(id).await.map_err(told)?;
+                service.revoke_key(&actor, id).await.map_err(told)?;
                 print_line(&format!("the key {id} is revoked"))
             }
             Self::List => list(service).await,

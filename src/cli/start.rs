@@ -10,12 +10,14 @@ use crate::config::{DatabaseCheck, Settings};
 use crate::core::ranking;
 use crate::core::rate::KeyRate;
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
-use crate::service::{CacheLimits, KeyLimits, Limits, Parts, Toolrack};
+use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{
     Check, KeyFileRotation, MasterKey, MasterKeyError, ServeLock, SqliteOptions, SqliteStore, Store,
     database_file,
 };
 use crate::telemetry;
+
+const MS_PER_DAY: i64 = 86_400_000;
 
 /// A service with what it stands on.
 #[derive(Debug)]
@@ -87,6 +89,10 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
                 rerank_per_minute: Some(settings.limits.rerank_per_minute),
             },
             scopes: settings.limits.scopes_per_key,
+        },
+        audit: AuditLimits {
+            entries: settings.audit.max_entries,
+            age_ms: i64::from(settings.audit.days) * MS_PER_DAY,
         },
     };
     let caches = CacheLimits {

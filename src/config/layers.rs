@@ -9,9 +9,8 @@ use secrecy::SecretString;
 
 use super::{
     AuditSettings, AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl,
-    EffectiveSetting,
-    LimitSettings, LogFormat, LogSettings, Origin, RerankSettings, SecretSettings, ServerSettings,
-    SessionSettings, Settings,
+    EffectiveSetting, LimitSettings, LogFormat, LogSettings, Origin, RerankSettings, SecretSettings,
+    ServerSettings, SessionSettings, Settings,
 };
 
 /// What every variable of this program starts with.

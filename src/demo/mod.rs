@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::core::id::{Id, InvalidId, Scope};
 use crate::core::tokens;
 use crate::service::{
-    AssembleRequest, BridgeAction, BridgeRequest, BridgeResult, Caller, Error, GrantFields, Toolrack,
+    Actor, AssembleRequest, BridgeAction, BridgeRequest, BridgeResult, Caller, Error, GrantFields, Toolrack,
 };
 
 /// 48 tools of eight made-up servers.
@@ -41,17 +41,17 @@ pub enum DemoError {
 pub async fn walk(service: &Toolrack, out: &mut impl Write) -> Result<(), DemoError> {
     let session = Some(Id::parse(SESSION)?);
     let caller = Caller { user: Id::parse(USER)?, project: None, session, limits: None, allowances: None };
-    let scope = Scope::User(caller.user.clone());
+    let (actor, scope) = (Actor::program(), Scope::User(caller.user.clone()));
     let mut walk = Walk { service, caller, out, step: 0 };
 
     walk.title("An agent uploads the tools of its eight MCP servers")?;
-    let written = service.put_catalog(&scope, "demo", sample()?, None, false).await?;
+    let written = service.put_catalog(&actor, &scope, sample()?, None, false).await?;
     walk.line(format_args!("PUT /v1/users/{USER}/catalog -> {} tools stored", written.diff.added.count))?;
     for warning in &written.warnings {
         walk.line(format_args!("  {}: {}", warning.code, warning.detail))?;
     }
     let config = json!({"core": ["read_file", "list_events"], "max_warm_tools": 4});
-    service.put_config(&scope, config.clone(), None, false).await?;
+    service.put_config(&actor, &scope, config.clone(), None, false).await?;
     walk.line(format_args!("PUT /v1/users/{USER}/config <- {config}"))?;
 
     walk.title("Before each model call it assembles the turn")?;

@@ -27,7 +27,7 @@ use crate::core::policy;
 use crate::core::tokens;
 use crate::core::warning::Warning;
 use crate::service::{
-    AssembleRequest, Caller, Error, GrantFields, QueryResult, SearchAnswer, SearchMode, SearchRequest,
+    Actor, AssembleRequest, Caller, Error, GrantFields, QueryResult, SearchAnswer, SearchMode, SearchRequest,
     Toolrack,
 };
 
@@ -120,15 +120,15 @@ pub async fn evaluate(
     let limit = limit.clamp(*LIMIT_RANGE.start(), *LIMIT_RANGE.end());
     let caller =
         Caller { user: Id::parse(USER)?, project: None, session: None, limits: None, allowances: None };
-    let scope = Scope::User(caller.user.clone());
+    let (actor, scope) = (Actor::program(), Scope::User(caller.user.clone()));
     let failed = |place: &str| {
         let place = format!("{}, {place}", set.name);
         move |error: Error| EvalError::Service { place, error }
     };
     let config = with_limit(&setting.config, limit);
-    let written = service.put_config(&scope, config.clone(), None, false).await;
+    let written = service.put_config(&actor, &scope, config.clone(), None, false).await;
     let mut warnings = written.map_err(failed(&format!("config {}", setting.name)))?.warnings;
-    let written = service.put_catalog(&scope, "eval", set.tools.clone(), None, false).await;
+    let written = service.put_catalog(&actor, &scope, set.tools.clone(), None, false).await;
     warnings.extend(written.map_err(failed("tools"))?.warnings);
 
     let limits = service.limits();

@@ -6,6 +6,7 @@
 mod access;
 pub mod auth;
 pub mod body;
+mod by;
 mod connection;
 pub mod docs;
 mod drain;

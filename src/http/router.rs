@@ -13,7 +13,8 @@ use crate::http::access::RouteTable;
 use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
 use crate::http::v1::{
-    assemble, bridge, calls, catalogs, configs, describe, effective, keys, limits, search, sessions, setup,
+    assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, search, sessions,
+    setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;
@@ -68,6 +69,7 @@ fn routes() -> Routes {
         routes!(keys::create, keys::list),
         routes!(keys::read, keys::change, keys::revoke),
         routes!(keys::rotate),
+        routes!(audit::list),
         routes!(limits::read),
         routes!(health::healthz),
         routes!(health::readyz),

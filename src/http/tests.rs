@@ -26,7 +26,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
 use crate::http::{docs, problem};
 use crate::rerank::{AddressPolicy, NoReranker};
-use crate::service::{CacheLimits, KeyLimits, Limits, Parts, Toolrack};
+use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{MasterKey, SqliteStore};
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
@@ -52,6 +52,7 @@ pub(super) async fn service(folder: &Path) -> Toolrack {
             request_timeout: Duration::from_secs(60),
             sessions: 100,
             keys: KeyLimits::default(),
+            audit: AuditLimits { entries: 100, age_ms: i64::MAX },
         },
         caches: CacheLimits {
             catalogs_bytes: 1 << 24,

@@ -288,6 +288,7 @@ impl SessionAssembly<'_> {
             settings: changed.then(|| SessionSettings { assembled: Some(Arc::new(state)) }),
             clear: false,
             cost: Some(AssemblyCost::of(&answer)),
+            audit: None,
         };
         (update, answer)
     }

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::audit::{Actor, Subject, names, of_catalog};
 use super::caches::InlineUpload;
 use super::heads::Head;
+use super::scopes::begun_too_many;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
 use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
@@ -19,7 +22,10 @@ use crate::core::lexical::Document;
 use crate::core::ranking::CatalogIndex;
 use crate::core::tool::Tool;
 use crate::core::warning::{FieldError, Warning};
-use crate::store::{CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, Provenance, ToolRow};
+use crate::store::{
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, Provenance, ToolRow,
+    WriteNotes,
+};
 use crate::telemetry;
 
 /// Names with their number.
@@ -76,7 +82,7 @@ pub struct ToolProvenance {
     /// When it last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed_at_ms: Option<i64>,
-    /// Who uploaded what it is now: the id of a key, `admin` for the key of the settings (or for anybody, without keys), `import`.
+    /// Who uploaded what it is now, as `actor` in the log of changes: the id of a key, `admin`, `no-auth` or `cli`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uploaded_by: Option<String>,
 }
@@ -159,11 +165,11 @@ impl Toolrack {
         Ok(self.0.caches.indexes.try_get_with(catalog.content_id(), build).await?)
     }
 
-    /// Replaces a scope's catalog. `by` is who uploads: a label that the tools keep.
+    /// Replaces a scope's catalog.
     pub async fn put_catalog(
         &self,
+        actor: &Actor,
         scope: &Scope,
-        by: &str,
         tools: Vec<Box<RawValue>>,
         expected: Option<&str>,
         dry_run: bool,
@@ -180,14 +186,14 @@ impl Toolrack {
             }
             return Err(Error::with_errors(Kind::EmptyUpload, errors));
         }
-        self.edit_catalog(scope, by, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
+        self.edit_catalog(actor, scope, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
     }
 
-    /// Adds, replaces and removes single tools. `by` as above.
+    /// Adds, replaces and removes single tools.
     pub async fn patch_catalog(
         &self,
+        actor: &Actor,
         scope: &Scope,
-        by: &str,
         upsert: Vec<Box<RawValue>>,
         remove: Vec<String>,
         expected: Option<&str>,
@@ -205,7 +211,8 @@ impl Toolrack {
                 upload.warnings.iter().map(quarantined).collect(),
             ));
         }
-        self.edit_catalog(scope, by, &Edit::Patch(Arc::new(upload), remove.into()), expected, dry_run).await
+        self.edit_catalog(actor, scope, &Edit::Patch(Arc::new(upload), remove.into()), expected, dry_run)
+            .await
     }
 
     async fn read_tools(&self, entries: Vec<Box<RawValue>>, pointer: &'static str) -> Result<Upload, Error> {
@@ -226,8 +233,8 @@ impl Toolrack {
 
     async fn edit_catalog(
         &self,
+        actor: &Actor,
         scope: &Scope,
-        by: &str,
         edit: &Edit,
         expected: Option<&str>,
         dry_run: bool,
@@ -245,12 +252,18 @@ impl Toolrack {
                 return Err(too_many(change.catalog.len(), limit));
             }
             let unchanged = change.catalog.content_id() == current.content_id();
-            let (catalog, write, mut written) =
-                finish(change, &current, head.row.catalog_version.clone(), by, dry_run);
+            let (catalog, mut write, mut written) =
+                finish(change, &current, head.row.catalog_version.clone(), &actor.name(), dry_run);
             written.warnings.splice(0..0, upload_warnings);
             if dry_run || unchanged {
                 return Ok(written);
             }
+            let action = match edit {
+                Edit::Replace(_) => "catalog.put",
+                Edit::Patch(..) => "catalog.patch",
+            };
+            let audit = self.audited(actor, action, &Subject::Scope(scope), &of_catalog(&written.diff));
+            write.notes = self.catalog_notes(actor, audit, &write);
             match self.write_catalog(scope, Arc::clone(&catalog), write).await {
                 Ok(()) => {
                     // The first search should find its index built. A fault shows there.
@@ -267,6 +280,14 @@ impl Toolrack {
         }
     }
 
+    /// How a write of a catalog is counted and remembered: by versions as callers know them.
+    fn catalog_notes(&self, actor: &Actor, mut audit: AuditWrite, write: &CatalogWrite) -> WriteNotes {
+        let version = |content_id: &str| Some(Catalog::version_of(content_id).to_owned());
+        audit.entry.before = version(&write.expected_version);
+        audit.entry.after = version(&write.new_version);
+        WriteNotes { beginner: self.beginner(actor), audit: Some(audit) }
+    }
+
     async fn write_catalog(
         &self,
         scope: &Scope,
@@ -275,7 +296,9 @@ impl Toolrack {
     ) -> Result<(), Error> {
         let (service, scope) = (self.clone(), scope.clone());
         uncancelled(async move {
-            service.0.store.write_catalog(&scope, write).await?;
+            let most = service.0.limits.keys.scopes;
+            let written = service.0.store.write_catalog(&scope, write).await;
+            written.map_err(|error| begun_too_many(error, most))?;
             if !catalog.is_empty() {
                 service.0.caches.catalogs.insert(catalog.content_id(), catalog).await;
             }
@@ -286,7 +309,12 @@ impl Toolrack {
     }
 
     /// Deletes a catalog; deleting nothing is fine.
-    pub async fn delete_catalog(&self, scope: &Scope, expected: Option<&str>) -> Result<(), Error> {
+    pub async fn delete_catalog(
+        &self,
+        actor: &Actor,
+        scope: &Scope,
+        expected: Option<&str>,
+    ) -> Result<(), Error> {
         let _guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
@@ -297,14 +325,20 @@ impl Toolrack {
             if expected_version.is_empty() {
                 return Ok(());
             }
-            let write = CatalogWrite {
+            let current = self.stored_catalog(scope, &head).await?;
+            let removed: Vec<&str> = current.tools().iter().map(|tool| &*tool.stored_name).collect();
+            let summary = json!({"removed": names(removed.into_iter())});
+            let audit = self.audited(actor, "catalog.delete", &Subject::Scope(scope), &summary);
+            let mut write = CatalogWrite {
                 expected_version,
                 new_version: String::new(),
                 remove: Vec::new(),
                 upsert: Vec::new(),
                 by: String::new(),
                 now_ms: now_ms(),
+                notes: WriteNotes::default(),
             };
+            write.notes = self.catalog_notes(actor, audit, &write);
             match self.write_catalog(scope, Arc::default(), write).await {
                 Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
                     return Err(version_mismatch());
@@ -502,6 +536,7 @@ fn finish(
         upsert: change.catalog.tools().iter().filter(new).map(|tool| tool_row(tool)).collect(),
         by: by.to_owned(),
         now_ms: now_ms(),
+        notes: WriteNotes::default(),
     };
     let mut warnings = change.warnings;
     if change.catalog.is_empty() && !current.is_empty() {

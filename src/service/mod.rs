@@ -5,6 +5,7 @@
 //! that hangs up cancels nothing.
 
 mod assemble;
+mod audit;
 mod bridge;
 mod caches;
 mod calls;
@@ -44,6 +45,7 @@ use crate::store::{MasterKey, ScopeRow, Store};
 use crate::telemetry;
 
 pub use assemble::{AssembleRequest, Assembled, InlineTools};
+pub use audit::{Actor, AuditDocument, AuditLimits, AuditListQuery, AuditPage};
 pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
 pub use caches::{CacheLimits, CacheUse};
 pub use calls::{CallAnswer, CallError, CallRequest, CallResult, Dispatch};
@@ -86,6 +88,7 @@ pub struct Limits {
     /// Of one user.
     pub sessions: u32,
     pub keys: KeyLimits,
+    pub audit: AuditLimits,
 }
 
 /// What each stored key may do.

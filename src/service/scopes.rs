@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::audit::{Actor, Subject, of_config};
 use super::heads::{API_KEY, Head};
 use super::preload::preload_obstacle;
 use super::ranking::endpoints;
@@ -16,7 +17,10 @@ use crate::core::id::{Id, Scope};
 use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::{EndpointStatus, State, check_url};
-use crate::store::{ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, secret_aad};
+use crate::store::{
+    ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, StoreError, WriteNotes,
+    secret_aad,
+};
 
 /// From this length on, the last four characters of a secret may be shown.
 const LAST4_FROM_CHARS: usize = 12;
@@ -84,27 +88,30 @@ impl Toolrack {
     /// Replaces the document of a scope.
     pub async fn put_config(
         &self,
+        actor: &Actor,
         scope: &Scope,
         document: Value,
         expected: Option<i64>,
         dry_run: bool,
     ) -> Result<ConfigWritten, Error> {
-        self.edit_config(scope, Edit::Replace(document), expected, dry_run).await
+        self.edit_config(actor, scope, Edit::Replace(document), expected, dry_run).await
     }
 
     /// Applies a JSON Merge Patch (RFC 7396) to the document of a scope.
     pub async fn patch_config(
         &self,
+        actor: &Actor,
         scope: &Scope,
         patch: Value,
         expected: Option<i64>,
         dry_run: bool,
     ) -> Result<ConfigWritten, Error> {
-        self.edit_config(scope, Edit::Patch(patch), expected, dry_run).await
+        self.edit_config(actor, scope, Edit::Patch(patch), expected, dry_run).await
     }
 
     async fn edit_config(
         &self,
+        actor: &Actor,
         scope: &Scope,
         edit: Edit,
         expected: Option<i64>,
@@ -117,10 +124,11 @@ impl Toolrack {
             let before = self.fresh_head(scope).await?;
             check_revision(&before, expected)?;
             let planned = self.plan_edit(scope, &before, &edit)?;
+            let mut row = ScopeRow { config: planned.text.clone(), ..before.row.clone() };
+            planned.secrets.iter().cloned().for_each(|change| apply_secret(&mut row, change));
+            let planned_head = Head::new(row);
             if dry_run {
-                let mut row = ScopeRow { config: planned.text, ..before.row.clone() };
-                planned.secrets.into_iter().for_each(|change| apply_secret(&mut row, change));
-                return Ok(self.written(scope, &before, &Head::new(row), planned.warnings, true));
+                return Ok(self.written(scope, &before, &planned_head, planned.warnings, true));
             }
             if planned.text == before.row.config
                 && planned.secrets.is_empty()
@@ -130,11 +138,18 @@ impl Toolrack {
                 self.renew_matcher(scope, &before).await;
                 return Ok(self.written(scope, &before, &before, planned.warnings, false));
             }
+            let action = match edit {
+                Edit::Replace(_) => "config.put",
+                Edit::Patch(_) => "config.patch",
+            };
+            let notes =
+                self.config_notes(actor, action, scope, &self.config_changes(scope, &before, &planned_head));
             let write = ConfigWrite {
                 config: Some(planned.text),
                 expected_raw_revision: Some(before.row.raw_revision),
                 secrets: planned.secrets,
                 now_ms: now_ms(),
+                notes,
             };
             match self.write_config(scope, write).await {
                 Ok(after) => {
@@ -152,10 +167,18 @@ impl Toolrack {
         }
     }
 
+    /// How a write of a config is counted and remembered.
+    fn config_notes(&self, actor: &Actor, action: &str, scope: &Scope, diff: &ConfigDiff) -> WriteNotes {
+        let audit = self.audited(actor, action, &Subject::Scope(scope), &of_config(diff));
+        WriteNotes { beginner: self.beginner(actor), audit: Some(audit) }
+    }
+
     async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<Arc<Head>, Error> {
         let (service, scope) = (self.clone(), scope.clone());
         uncancelled(async move {
-            let row = service.0.store.write_config(&scope, write).await?;
+            let most = service.0.limits.keys.scopes;
+            let written = service.0.store.write_config(&scope, write).await;
+            let row = written.map_err(|error| begun_too_many(error, most))?;
             Ok(service.written_head(&scope, row).await)
         })
         .await
@@ -262,13 +285,21 @@ impl Toolrack {
     }
 
     /// Deletes a config with its secrets; deleting nothing is fine.
-    pub async fn delete_config(&self, scope: &Scope, expected: Option<i64>) -> Result<(), Error> {
+    pub async fn delete_config(
+        &self,
+        actor: &Actor,
+        scope: &Scope,
+        expected: Option<i64>,
+    ) -> Result<(), Error> {
         let _guard = self.0.scope_writes.guard(scope).await;
         let before = self.fresh_head(scope).await?;
         check_revision(&before, expected)?;
         let expected_raw_revision = expected.map(|_| before.row.raw_revision);
+        let nothing = Head::new(ScopeRow::default());
+        let notes =
+            self.config_notes(actor, "config.delete", scope, &self.config_changes(scope, &before, &nothing));
         let write =
-            ConfigWrite { config: None, expected_raw_revision, secrets: Vec::new(), now_ms: now_ms() };
+            ConfigWrite { config: None, expected_raw_revision, secrets: Vec::new(), now_ms: now_ms(), notes };
         match self.write_config(scope, write).await {
             Err(error) if error.kind() == Kind::Conflict => Err(revision_mismatch()),
             other => {
@@ -353,6 +384,17 @@ impl Toolrack {
             Warning::new("preload_inactive", format!("nothing is preloaded: {obstacle}")).at("/preload")
         }));
         Ok(EffectiveConfig { user, project, config, matcher, warnings })
+    }
+}
+
+/// The refusal of a write that would begin a scope too many.
+pub(super) fn begun_too_many(error: StoreError, most: u32) -> Error {
+    match error {
+        StoreError::TooMany => {
+            let detail = format!("with this key {most} users and projects were begun already");
+            Error::new(Kind::TooManyScopes, detail)
+        }
+        other => other.into(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::core::policy::{Policy, WarmPolicy};
 use crate::core::profile::Profile;
 use crate::core::target::Target;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
-use crate::store::{SessionRow, SessionTouch, WarmTouch};
+use crate::store::{AuditWrite, SessionRow, SessionTouch, WarmTouch};
 
 /// What a session keeps of its last assembly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -170,6 +170,8 @@ pub(super) struct Update {
     pub clear: bool,
     /// What an assembly adds to the ledger.
     pub cost: Option<AssemblyCost>,
+    /// Where an administrator did it.
+    pub audit: Option<AuditWrite>,
 }
 
 impl Update {

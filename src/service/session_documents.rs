@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::audit::Actor;
 use super::context::{Caller, Context, GrantFields};
 use super::ledger::LedgerDocument;
 use super::sessions::{Deed, Session, SessionSettings, Update, warm_limits};
@@ -111,11 +112,13 @@ impl Toolrack {
     }
 
     /// Empties a session: warm set, pins and what it kept of its last assembly.
-    pub async fn reset_session(&self, caller: &Caller) -> Result<SessionDocument, Error> {
+    pub async fn reset_session(&self, actor: &Actor, caller: &Caller) -> Result<SessionDocument, Error> {
         let key = caller.session_key().ok_or_else(no_session)?;
+        let audit = self.session_audited(actor, "session.reset", &key);
         self.update_session(&key, Deed::Change, |_, warm, _| {
             *warm = WarmSet::default();
-            Ok((Update { settings: Some(SessionSettings::default()), clear: true, ..Update::default() }, ()))
+            let settings = Some(SessionSettings::default());
+            Ok((Update { settings, clear: true, audit, ..Update::default() }, ()))
         })
         .await?;
         self.session_document(caller).await

@@ -12,6 +12,7 @@ use std::time::Duration;
 use moka::future::Cache;
 use tokio::sync::OwnedMutexGuard;
 
+use super::audit::Actor;
 pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
@@ -144,7 +145,7 @@ impl Toolrack {
             return Ok(session);
         }
         self.0.sessions.forget(key).await;
-        self.0.store.delete_session(key).await?;
+        self.0.store.delete_session(key, None).await?;
         let session = Arc::new(Session::new(now));
         self.0.sessions.snapshots.insert(key.clone(), Arc::clone(&session)).await;
         Ok(session)
@@ -221,11 +222,12 @@ impl Toolrack {
     }
 
     /// Deletes a session; deleting nothing is fine.
-    pub async fn delete_session(&self, key: &SessionKey) -> Result<(), Error> {
+    pub async fn delete_session(&self, actor: &Actor, key: &SessionKey) -> Result<(), Error> {
         let guard = self.0.sessions.guard(key).await;
+        let audit = self.session_audited(actor, "session.delete", key);
         let (service, key) = (self.clone(), key.clone());
         uncancelled(async move {
-            service.0.store.delete_session(&key).await?;
+            service.0.store.delete_session(&key, audit).await?;
             service.0.sessions.forget(&key).await;
             drop(guard);
             Ok(())
@@ -309,6 +311,7 @@ impl Toolrack {
             }
         }
         self.expire_keys().await?;
+        self.expire_audit().await?;
         let unused_since = now_ms() - VECTOR_TTL_MS;
         while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
         {
@@ -366,6 +369,7 @@ fn session_write(key: &SessionKey, update: &Update, warm: &WarmSet, now: i64) ->
         // An updated tool may have moved: its row is written anew.
         remove: change.evicted.iter().chain(&change.removed).chain(&change.updated).cloned().collect(),
         upsert: rows,
+        audit: update.audit.clone(),
         ..SessionWrite::new(key.clone(), now)
     })
 }

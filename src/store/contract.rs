@@ -1,5 +1,6 @@
 //! What every [`Store`] does, as one suite. It uses the trait only, apart from [`Fixture`].
 
+mod audit;
 mod keys;
 mod listing_bases;
 mod secrets;
@@ -53,6 +54,7 @@ fn config(text: &str, expected: Option<i64>) -> ConfigWrite {
         expected_raw_revision: expected,
         secrets: Vec::new(),
         now_ms: 1,
+        notes: WriteNotes::default(),
     }
 }
 
@@ -78,6 +80,7 @@ fn catalog(expected: &str, new: &str, remove: &[(&str, &str)], upsert: Vec<ToolR
         upsert,
         by: "tester".to_owned(),
         now_ms: 1,
+        notes: WriteNotes::default(),
     }
 }
 
@@ -341,8 +344,8 @@ async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion() {
         let write = SessionWrite { upsert: vec![warm("t", number, 1)], ..SessionWrite::new(key.clone(), 1) };
         store.write_session(write).await.unwrap();
     }
-    assert!(store.delete_session(&keys[1]).await.unwrap());
-    assert!(!store.delete_session(&keys[1]).await.unwrap());
+    assert!(store.delete_session(&keys[1], None).await.unwrap());
+    assert!(!store.delete_session(&keys[1], None).await.unwrap());
     assert_eq!(store.session(&keys[1]).await.unwrap(), None);
     for (number, key) in (1..).zip(&keys) {
         if number != 2 {

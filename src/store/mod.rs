@@ -1,5 +1,5 @@
 //! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
-//! that sessions keep, keys.
+//! that sessions keep, keys, and the log of changes.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -14,6 +14,7 @@
 //! - a write happens as a whole or not at all, and one that fails does not touch others;
 //! - a read shows one moment: a catalog never comes with the version of another.
 
+mod audit;
 mod backup;
 mod check;
 mod keys;
@@ -36,8 +37,10 @@ use async_trait::async_trait;
 
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::keys::KeyId;
 use crate::core::tool::ToolKey;
 
+pub use audit::{AuditEntry, AuditQuery, AuditRow, AuditStore, AuditWrite};
 pub use backup::{Backup, BackupError, backup};
 pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
@@ -172,6 +175,23 @@ pub enum SecretAction {
     Clear,
 }
 
+/// Who begins a scope that was never written.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginner {
+    pub key: KeyId,
+    /// Scopes that the key may begin in all; one more is [`StoreError::TooMany`].
+    pub most: u32,
+}
+
+/// What a write of a scope is counted and remembered by.
+#[derive(Debug, Clone, Default)]
+pub struct WriteNotes {
+    /// `None`: it is not counted.
+    pub beginner: Option<Beginner>,
+    /// Written if something changes.
+    pub audit: Option<AuditWrite>,
+}
+
 /// A write of one scope's config.
 #[derive(Debug, Clone)]
 pub struct ConfigWrite {
@@ -183,6 +203,7 @@ pub struct ConfigWrite {
     /// Applied in order; ignored when `config` is `None`.
     pub secrets: Vec<SecretChange>,
     pub now_ms: i64,
+    pub notes: WriteNotes,
 }
 
 /// One stored tool. The identity inside its catalog is (`group`, `name`).
@@ -238,6 +259,7 @@ pub struct CatalogWrite {
     /// Who uploads them: an opaque label.
     pub by: String,
     pub now_ms: i64,
+    pub notes: WriteNotes,
 }
 
 /// Where a stored tool comes from.
@@ -322,6 +344,7 @@ pub struct SessionWrite {
     /// that warm the same tool agree; `pinned` and `pending` are set. To move a tool to a new place, name it in
     /// `remove` too. At most one row of each tool.
     pub upsert: Vec<WarmRow>,
+    pub audit: Option<AuditWrite>,
 }
 
 impl SessionWrite {
@@ -336,6 +359,7 @@ impl SessionWrite {
             clear: false,
             remove: Vec::new(),
             upsert: Vec::new(),
+            audit: None,
         }
     }
 }
@@ -404,7 +428,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + AuditStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 
@@ -439,8 +463,8 @@ pub trait Store: KeyStore + Send + Sync + fmt::Debug {
     /// Writes buffered touches. A large call is committed in several steps.
     async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError>;
 
-    /// Deletes a session and its warm set. Answers whether there was one.
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool, StoreError>;
+    /// Deletes a session and its warm set. Answers whether there was one; only then an entry is written.
+    async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError>;
 
     /// One page of a user's sessions, in the order that [`ProjectFilter`] names.
     async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError>;

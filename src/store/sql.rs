@@ -70,6 +70,10 @@ pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revi
 pub(super) const SCOPE_STATE: &str =
     "SELECT config_written, config_revision, catalog_version FROM scopes WHERE kind = $1 AND id = $2";
 
+/// Counts a scope that a key begins, unless it has begun $2 already.
+pub(super) const SCOPE_BEGUN: &str = "INSERT INTO counters (name, value) VALUES ($1, 1) \
+     ON CONFLICT (name) DO UPDATE SET value = counters.value + 1 WHERE counters.value < $2 RETURNING value";
+
 pub(super) const CONFIG_PUT: &str = "INSERT INTO scopes (kind, id, config, config_written, config_revision, updated_at) \
      VALUES ($1, $2, $3, 1, 1, $4) ON CONFLICT (kind, id) DO UPDATE SET config = excluded.config, \
      config_written = 1, config_revision = scopes.config_revision + 1, updated_at = excluded.updated_at";

@@ -24,7 +24,7 @@ use super::private_file::open_private;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
-    CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
     ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
     SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow,
     VectorRow, VectorSpace, WarmRow, sql,
@@ -49,12 +49,13 @@ const TOUCHES_PER_OPERATION: usize = 512;
 const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
     (4, "keys", include_str!("../../migrations/0004_keys.sql")),
     (5, "provenance", include_str!("../../migrations/0005_provenance.sql")),
+    (6, "audit", include_str!("../../migrations/0006_audit.sql")),
 ];
 
 /// Why a database could not be opened.
@@ -375,8 +376,8 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool, StoreError> {
-        self.writer.submit(writes::DeleteSession(key.clone())).await
+    async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError> {
+        self.writer.submit(writes::DeleteSession { key: key.clone(), audit }).await
     }
 
     async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError> {

@@ -10,12 +10,14 @@ use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
+use super::audit::note;
 use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
 use super::{
-    CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch, Reseal, ScopeRow,
-    SecretAction, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace, WarmRow,
+    AuditWrite, Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch,
+    Reseal, ScopeRow, SecretAction, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace,
+    WarmRow, WriteNotes,
 };
 
 type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -77,6 +79,8 @@ fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {
 /// What a compare-and-set looks at.
 #[derive(Default)]
 struct ScopeState {
+    /// Whether anything was ever written.
+    begun: bool,
     written: bool,
     raw_revision: i64,
     catalog_version: String,
@@ -89,10 +93,23 @@ async fn scope_state(connection: &mut SqliteConnection, scope: &Scope) -> Result
         .fetch_optional(connection)
         .await?;
     Ok(row.map_or_else(ScopeState::default, |(written, raw_revision, catalog_version)| ScopeState {
+        begun: true,
         written: written != 0,
         raw_revision,
         catalog_version,
     }))
+}
+
+/// Counts a scope that begins with this write.
+async fn begin(
+    connection: &mut SqliteConnection,
+    state: &ScopeState,
+    notes: &WriteNotes,
+) -> Result<(), StoreError> {
+    let Some(Beginner { key, most }) = notes.beginner.filter(|_| !state.begun) else { return Ok(()) };
+    let begun = sqlx::query(sql::SCOPE_BEGUN).bind(format!("scopes/{key}")).bind(i64::from(most));
+    let counted = begun.fetch_optional(connection).await?;
+    counted.map(|_| ()).ok_or(StoreError::TooMany)
 }
 
 pub(super) struct WriteConfig {
@@ -112,6 +129,7 @@ impl Operation for WriteConfig {
         }
         match &write.config {
             Some(config) => {
+                begin(connection, &state, &write.notes).await?;
                 let put =
                     sqlx::query(sql::CONFIG_PUT).bind(kind).bind(id).bind(config.as_str()).bind(write.now_ms);
                 put.execute(&mut *connection).await?;
@@ -136,9 +154,14 @@ impl Operation for WriteConfig {
                 delete.execute(&mut *connection).await?;
                 sqlx::query(sql::SECRETS_DELETE).bind(kind).bind(id).execute(&mut *connection).await?;
             }
-            None => {}
+            None => return read_scope(connection, scope).await,
         }
-        read_scope(connection, scope).await
+        let row = read_scope(&mut *connection, scope).await?;
+        if let Some(audit) = &write.notes.audit {
+            let before = if state.written { state.raw_revision } else { 0 };
+            note(connection, audit, Some(before.to_string()), Some(row.config_revision.to_string())).await?;
+        }
+        Ok(row)
     }
 }
 
@@ -153,8 +176,13 @@ impl Operation for WriteCatalog {
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let Self { scope, write } = self;
         let owner = [scope.kind(), scope.id().as_str()];
-        if scope_state(connection, scope).await?.catalog_version != write.expected_version {
+        let state = scope_state(connection, scope).await?;
+        if state.catalog_version != write.expected_version {
             return Err(StoreError::Conflict);
+        }
+        begin(connection, &state, &write.notes).await?;
+        if let Some(audit) = &write.notes.audit {
+            note(connection, audit, None, None).await?;
         }
         let empties = write.new_version.is_empty();
         sqlx::query(sql::CATALOG_VERSION_PUT)
@@ -394,7 +422,11 @@ impl Operation for WriteSession {
             bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
         }
         execute_rows(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
-        execute_rows(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await
+        execute_rows(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await?;
+        match &write.audit {
+            Some(audit) => note(connection, audit, None, None).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -418,14 +450,21 @@ impl Operation for TouchSessions {
     }
 }
 
-pub(super) struct DeleteSession(pub(super) SessionKey);
+pub(super) struct DeleteSession {
+    pub(super) key: SessionKey,
+    pub(super) audit: Option<AuditWrite>,
+}
 
 impl Operation for DeleteSession {
     type Output = bool;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
-        let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.0);
-        Ok(delete.execute(connection).await?.rows_affected() > 0)
+        let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.key);
+        let existed = delete.execute(&mut *connection).await?.rows_affected() > 0;
+        if let Some(audit) = self.audit.as_ref().filter(|_| existed) {
+            note(connection, audit, None, None).await?;
+        }
+        Ok(existed)
     }
 }
 

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use toolrack::core::id::{Id, Scope};
 use toolrack::rerank::{AddressPolicy, NoReranker};
 use toolrack::service::{
-    AssembleRequest, BridgeAnswer, BridgeRequest, CacheLimits, Caller, DescribeRequest, GrantFields,
-    KeyLimits, Limits, Parts, SearchRequest, Toolrack,
+    Actor, AssembleRequest, AuditLimits, BridgeAnswer, BridgeRequest, CacheLimits, Caller, DescribeRequest,
+    GrantFields, KeyLimits, Limits, Parts, SearchRequest, Toolrack,
 };
 use toolrack::store::{MasterKey, SqliteStore, Store};
 
@@ -44,6 +44,7 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
             request_timeout: Duration::from_secs(60),
             sessions: 10_000,
             keys: KeyLimits::default(),
+            audit: AuditLimits { entries: 1_000, age_ms: i64::MAX },
         },
         caches: CacheLimits {
             catalogs_bytes: 64 << 20,
@@ -106,16 +107,19 @@ impl Inside {
     }
 
     pub(crate) async fn put_config(&self, id: &str, config: Value) {
-        self.service.put_config(&user(id), config, None, false).await.unwrap();
+        self.service.put_config(&Actor::program(), &user(id), config, None, false).await.unwrap();
     }
 
     pub(crate) async fn put_catalog(&self, id: &str, tools: &[Value]) {
-        self.service.put_catalog(&user(id), "test", raw_list(tools), None, false).await.unwrap();
+        self.service.put_catalog(&Actor::program(), &user(id), raw_list(tools), None, false).await.unwrap();
     }
 
     pub(crate) async fn patch_catalog(&self, id: &str, upsert: &[Value], remove: &[String]) {
         let upsert = raw_list(upsert);
-        self.service.patch_catalog(&user(id), "test", upsert, remove.to_vec(), None, false).await.unwrap();
+        self.service
+            .patch_catalog(&Actor::program(), &user(id), upsert, remove.to_vec(), None, false)
+            .await
+            .unwrap();
     }
 
     /// The answer's text, byte for byte.

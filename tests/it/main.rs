@@ -9,6 +9,7 @@
 
 mod app;
 mod architecture;
+mod audit;
 mod bad_input;
 mod calls;
 mod catalogs;
@@ -26,6 +27,7 @@ mod isolation;
 mod kept_listing;
 mod keys;
 mod ledger;
+mod limits;
 mod matcher_test;
 mod messy;
 mod model;

@@ -6,6 +6,7 @@ mod endpoint;
 mod faults;
 mod filling;
 mod hedging;
+mod limits;
 mod preload;
 mod resilience;
 mod secrets;

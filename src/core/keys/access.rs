@@ -155,6 +155,7 @@ pub const OPERATIONS: &[Operation] = &[
     setup("delete_project_catalog", Covers::Project),
     setup("get_project_catalog_tool", Covers::Project),
     setup("lint_project_catalog", Covers::Project),
+    setup("get_audit", Covers::Both),
     plain("get_limits", BOTH),
     plain("create_key", ADMIN),
     plain("list_keys", ADMIN),

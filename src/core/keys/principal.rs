@@ -41,14 +41,6 @@ impl Principal {
         }
     }
 
-    /// Who it is, as what is stored tells it: the key's id, or `admin`.
-    pub fn label(&self) -> String {
-        match self {
-            Self::Admin => "admin".to_owned(),
-            Self::Key(rights) => rights.id.to_string(),
-        }
-    }
-
     /// Whether the data of this user and this project may be asked for, as far as they are named.
     pub fn covers(&self, user: Option<&Id>, project: Option<&Id>) -> bool {
         match self {

@@ -1,17 +1,17 @@
 //! `/catalog` of a user or project: its stored tools.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::fields::{NoQuery, ScopePath, WriteQuery};
 use crate::core::json::JsonLimits;
-use crate::core::keys::Principal;
 use crate::http::body::{ApiPath, ApiQuery, RawBody};
+use crate::http::by::By;
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
@@ -130,20 +130,16 @@ pub(crate) async fn read(
 pub(crate) async fn replace(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
-    Extension(principal): Extension<Principal>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
+    By(actor): By,
     expected: IfMatch,
     body: RawBody,
 ) -> Result<Response, Problem> {
     let upload: CatalogUpload = body.parse(limits(&context, &["tools"]))?;
     // A large body is not held any longer than it is read.
     drop(body);
-    written(
-        service
-            .put_catalog(&scope, &principal.label(), upload.tools, expected.version(), query.dry_run())
-            .await?,
-    )
+    written(service.put_catalog(&actor, &scope, upload.tools, expected.version(), query.dry_run()).await?)
 }
 
 /// Change single tools of the stored catalog
@@ -159,20 +155,16 @@ pub(crate) async fn replace(
 pub(crate) async fn change(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
-    Extension(principal): Extension<Principal>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
+    By(actor): By,
     expected: IfMatch,
     body: RawBody,
 ) -> Result<Response, Problem> {
     let patch: CatalogPatch = body.parse(limits(&context, &["upsert"]))?;
     drop(body);
     let (upsert, remove) = (patch.upsert.unwrap_or_default(), patch.remove.unwrap_or_default());
-    written(
-        service
-            .patch_catalog(&scope, &principal.label(), upsert, remove, expected.version(), query.dry_run())
-            .await?,
-    )
+    written(service.patch_catalog(&actor, &scope, upsert, remove, expected.version(), query.dry_run()).await?)
 }
 
 /// Delete the stored catalog
@@ -185,9 +177,10 @@ pub(crate) async fn delete(
     State(service): State<Toolrack>,
     ScopePath(scope): ScopePath,
     _query: ApiQuery<NoQuery>,
+    By(actor): By,
     expected: IfMatch,
 ) -> Result<StatusCode, Problem> {
-    service.delete_catalog(&scope, expected.version()).await?;
+    service.delete_catalog(&actor, &scope, expected.version()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

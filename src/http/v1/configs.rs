@@ -11,6 +11,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema};
 use super::fields::{NoQuery, ScopePath, WriteQuery};
 use crate::core::policy;
 use crate::http::body::{ApiJson, ApiQuery};
+use crate::http::by::By;
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::problem::Problem;
 use crate::service::{ConfigWritten, Toolrack};
@@ -90,10 +91,11 @@ pub(crate) async fn replace(
     State(service): State<Toolrack>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
+    By(actor): By,
     expected: IfMatch,
     ApiJson(document): ApiJson<Value>,
 ) -> Result<Response, Problem> {
-    written(service.put_config(&scope, document, expected.revision()?, query.dry_run()).await?)
+    written(service.put_config(&actor, &scope, document, expected.revision()?, query.dry_run()).await?)
 }
 
 /// Change the stored config
@@ -111,10 +113,11 @@ pub(crate) async fn change(
     State(service): State<Toolrack>,
     ScopePath(scope): ScopePath,
     ApiQuery(query): ApiQuery<WriteQuery>,
+    By(actor): By,
     expected: IfMatch,
     ApiJson(patch): ApiJson<Value>,
 ) -> Result<Response, Problem> {
-    written(service.patch_config(&scope, patch, expected.revision()?, query.dry_run()).await?)
+    written(service.patch_config(&actor, &scope, patch, expected.revision()?, query.dry_run()).await?)
 }
 
 /// Delete the stored config
@@ -127,9 +130,10 @@ pub(crate) async fn delete(
     State(service): State<Toolrack>,
     ScopePath(scope): ScopePath,
     _query: ApiQuery<NoQuery>,
+    By(actor): By,
     expected: IfMatch,
 ) -> Result<StatusCode, Problem> {
-    service.delete_config(&scope, expected.revision()?).await?;
+    service.delete_config(&actor, &scope, expected.revision()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

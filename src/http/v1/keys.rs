@@ -12,6 +12,7 @@ use crate::core::keys::{Bindings, KeyId, Pattern, Role};
 use crate::core::selector::Selector;
 use crate::core::warning::FieldError;
 use crate::http::body::{ApiJson, ApiPath, ApiQuery, OptionalJson};
+use crate::http::by::By;
 use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
 use crate::service::{
@@ -125,12 +126,13 @@ names_nobody!(NewKeyBody, KeyPatchBody, RotateBody, KeyPageQuery, KeyPath);
     responses((status = 201, description = "The key", body = KeyCreated, headers(("Location" = String, description = "Its path")))))]
 pub(crate) async fn create(
     State(service): State<Toolrack>,
+    By(actor): By,
     _query: ApiQuery<NoQuery>,
     ApiJson(body): ApiJson<NewKeyBody>,
 ) -> Result<Response, Problem> {
     let NewKeyBody { name, role, users, projects, toolsets, allow, deny, rate, expires_in_seconds } = body;
     let bindings = Bindings { users, projects, toolsets, allow, deny, rate: rate.into() };
-    created(service.create_key(NewKey { name, role, bindings, expires_in_seconds }).await?)
+    created(service.create_key(&actor, NewKey { name, role, bindings, expires_in_seconds }).await?)
 }
 
 /// List keys
@@ -174,11 +176,12 @@ pub(crate) async fn read(
 pub(crate) async fn change(
     State(service): State<Toolrack>,
     ApiPath(path): ApiPath<KeyPath>,
+    By(actor): By,
     _query: ApiQuery<NoQuery>,
     ApiJson(body): ApiJson<KeyPatchBody>,
 ) -> Result<Json<KeyDocument>, Problem> {
     let patch = KeyPatch { name: body.name, expires_in_seconds: body.expires_in_seconds };
-    Ok(Json(service.change_key(path.id()?, patch).await?))
+    Ok(Json(service.change_key(&actor, path.id()?, patch).await?))
 }
 
 /// Revoke a key
@@ -190,9 +193,10 @@ pub(crate) async fn change(
 pub(crate) async fn revoke(
     State(service): State<Toolrack>,
     ApiPath(path): ApiPath<KeyPath>,
+    By(actor): By,
     _query: ApiQuery<NoQuery>,
 ) -> Result<StatusCode, Problem> {
-    service.revoke_key(path.id()?).await?;
+    service.revoke_key(&actor, path.id()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,11 +211,12 @@ pub(crate) async fn revoke(
 pub(crate) async fn rotate(
     State(service): State<Toolrack>,
     ApiPath(path): ApiPath<KeyPath>,
+    By(actor): By,
     _query: ApiQuery<NoQuery>,
     OptionalJson(body): OptionalJson<RotateBody>,
 ) -> Result<Response, Problem> {
     let overlap = body.overlap_seconds.unwrap_or(DEFAULT_OVERLAP_SECONDS);
-    created(service.rotate_key(path.id()?, overlap).await?)
+    created(service.rotate_key(&actor, path.id()?, overlap).await?)
 }
 
 /// No cache on the way may keep a key.

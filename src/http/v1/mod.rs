@@ -5,6 +5,7 @@
 pub mod fields;
 
 pub mod assemble;
+pub mod audit;
 pub mod bridge;
 pub mod calls;
 pub mod catalogs;

@@ -10,6 +10,7 @@ use crate::core::id::{Id, SessionKey};
 use crate::core::keys::Principal;
 use crate::core::warning::FieldError;
 use crate::http::body::{ApiJson, ApiPath, ApiQuery, OptionalJson};
+use crate::http::by::By;
 use crate::http::problem::Problem;
 use crate::http::scoped::{Scoped, names_nobody};
 use crate::service::{
@@ -146,11 +147,12 @@ pub(crate) async fn read(
     responses((status = 204, description = "There is no such session")))]
 pub(crate) async fn delete(
     State(service): State<Toolrack>,
+    By(actor): By,
     ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
 ) -> Result<StatusCode, Problem> {
     let SessionPath { user, session } = path;
-    service.delete_session(&SessionKey { user, project: query.project, session }).await?;
+    service.delete_session(&actor, &SessionKey { user, project: query.project, session }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -164,12 +166,13 @@ pub(crate) async fn delete(
     responses((status = 200, description = "The session as it is now", body = SessionDocument)))]
 pub(crate) async fn reset(
     State(service): State<Toolrack>,
+    By(actor): By,
     Extension(principal): Extension<Principal>,
     ApiPath(path): ApiPath<SessionPath>,
     ApiQuery(query): ApiQuery<SessionQuery>,
     _body: OptionalJson<ResetBody>,
 ) -> Result<Json<SessionDocument>, Problem> {
-    Ok(Json(service.reset_session(&caller(path, query, &principal)).await?))
+    Ok(Json(service.reset_session(&actor, &caller(path, query, &principal)).await?))
 }
 
 /// Release tools

@@ -4,14 +4,16 @@ use std::fmt;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::core::keys::{Bindings, KeyDigest, KeyId, Role, format_key};
+use crate::core::keys::{Bindings, KeyDigest, KeyId, Pattern, Role, format_key};
 use crate::core::rate::KeyRate;
 use crate::core::text::one_line;
 use crate::core::warning::FieldError;
+use crate::service::audit::{Actor, Subject, names};
 use crate::service::{Error, Kind, Toolrack, now_ms, uncancelled};
-use crate::store::{KeyChange, KeyRotation, KeyRow, StoreError};
+use crate::store::{AuditWrite, KeyChange, KeyRotation, KeyRow, StoreError};
 
 /// Longest name of a key, in characters.
 const MAX_NAME_CHARS: usize = 200;
@@ -158,11 +160,12 @@ pub struct KeyListQuery {
 
 impl Toolrack {
     /// Makes a key.
-    pub async fn create_key(&self, new: NewKey) -> Result<KeyCreated, Error> {
+    pub async fn create_key(&self, actor: &Actor, new: NewKey) -> Result<KeyCreated, Error> {
         new.bindings.check(new.role).map_err(|error| Error::with_errors(Kind::Invalid, vec![error]))?;
         let (key, row) = make(&new, now_ms())?;
+        let audit = self.key_audited(actor, "key.create", row.id, &summary(&new));
         let service = self.clone();
-        let stored = uncancelled(async move { service.insert_key(row, false).await }).await?;
+        let stored = uncancelled(async move { service.insert_key(row, false, audit).await }).await?;
         let stored = stored.ok_or_else(|| Error::internal("a key was refused"))?;
         tracing::info!(key = %stored.id, role = stored.role, "a key was made");
         Ok(KeyCreated { key, document: self.key_document(&stored)? })
@@ -177,12 +180,22 @@ impl Toolrack {
             expires_in_seconds: None,
         };
         let (key, row) = make(&new, now_ms())?;
-        let Some(stored) = self.insert_key(row, true).await? else { return Ok(None) };
+        let audit = self.key_audited(&Actor::program(), "key.create", row.id, &summary(&new));
+        let Some(stored) = self.insert_key(row, true, audit).await? else { return Ok(None) };
         Ok(Some(KeyCreated { key, document: self.key_document(&stored)? }))
     }
 
-    async fn insert_key(&self, row: KeyRow, only_first: bool) -> Result<Option<KeyRow>, Error> {
-        let stored = self.0.store.insert_key(row, only_first).await?;
+    fn key_audited(&self, actor: &Actor, action: &str, id: KeyId, summary: &Value) -> Option<AuditWrite> {
+        Some(self.audited(actor, action, &Subject::Key(id), summary))
+    }
+
+    async fn insert_key(
+        &self,
+        row: KeyRow,
+        only_first: bool,
+        audit: Option<AuditWrite>,
+    ) -> Result<Option<KeyRow>, Error> {
+        let stored = self.0.store.insert_key(row, only_first, audit).await?;
         self.0.keys.keep(&stored);
         Ok(stored)
     }
@@ -208,20 +221,25 @@ impl Toolrack {
     }
 
     /// Changes name or expiry of a key.
-    pub async fn change_key(&self, id: KeyId, patch: KeyPatch) -> Result<KeyDocument, Error> {
+    pub async fn change_key(&self, actor: &Actor, id: KeyId, patch: KeyPatch) -> Result<KeyDocument, Error> {
         let name = patch.name.as_deref().map(checked_name).transpose()?;
         let now = now_ms();
         let expires_at_ms = match patch.expires_in_seconds {
             Some(seconds) => Some(expiry(seconds, now)?),
             None => None,
         };
-        let row = self.write_key(id, KeyChange { name, expires_at_ms, revoked_at_ms: None }).await?;
+        let changed = [("name", name.is_some()), ("expires_in_seconds", expires_at_ms.is_some())];
+        let changed: Vec<&str> = changed.iter().filter(|(_, is)| *is).map(|(key, _)| *key).collect();
+        let audit = self.key_audited(actor, "key.patch", id, &json!({ "changed": changed }));
+        let row = self.write_key(id, KeyChange { name, expires_at_ms, revoked_at_ms: None, audit }).await?;
         self.key_document(&row)
     }
 
     /// Revokes a key: the next request with it is refused. One that is revoked already stays so.
-    pub async fn revoke_key(&self, id: KeyId) -> Result<(), Error> {
-        self.write_key(id, KeyChange { revoked_at_ms: Some(now_ms()), ..KeyChange::default() }).await?;
+    pub async fn revoke_key(&self, actor: &Actor, id: KeyId) -> Result<(), Error> {
+        let audit = self.key_audited(actor, "key.revoke", id, &json!({}));
+        self.write_key(id, KeyChange { revoked_at_ms: Some(now_ms()), audit, ..KeyChange::default() })
+            .await?;
         tracing::info!(key = %id, "a key was revoked");
         Ok(())
     }
@@ -238,7 +256,12 @@ impl Toolrack {
 
     /// Makes a key of the same rights in the place of another, which is accepted for `overlap_seconds` more. The new one
     /// lives as long as the old one was made for.
-    pub async fn rotate_key(&self, id: KeyId, overlap_seconds: u64) -> Result<KeyCreated, Error> {
+    pub async fn rotate_key(
+        &self,
+        actor: &Actor,
+        id: KeyId,
+        overlap_seconds: u64,
+    ) -> Result<KeyCreated, Error> {
         if overlap_seconds > MAX_OVERLAP_SECONDS {
             let detail = format!("an overlap is 0 to {MAX_OVERLAP_SECONDS} seconds");
             return Err(Error::invalid("/overlap_seconds", "invalid_value", detail));
@@ -259,7 +282,9 @@ impl Toolrack {
             ..old
         };
         let old_expires_at_ms = now.saturating_add(milliseconds(overlap_seconds));
-        let rotation = KeyRotation { old: id, old_expires_at_ms, now_ms: now, new };
+        let told = json!({"successor": new_id.to_string(), "overlap_seconds": overlap_seconds});
+        let audit = self.key_audited(actor, "key.rotate", id, &told);
+        let rotation = KeyRotation { old: id, old_expires_at_ms, now_ms: now, new, audit };
         let service = self.clone();
         let stored = uncancelled(async move {
             let rotated = service.0.store.rotate_key(rotation).await;
@@ -304,6 +329,20 @@ impl Toolrack {
             successor: row.successor,
         })
     }
+}
+
+/// What an entry tells of a new key.
+fn summary(new: &NewKey) -> Value {
+    let texts = |patterns: &[Pattern]| {
+        let all: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        names(all.iter().map(String::as_str))
+    };
+    json!({
+        "name": new.name,
+        "role": new.role,
+        "users": texts(&new.bindings.users),
+        "projects": texts(&new.bindings.projects),
+    })
 }
 
 fn random_key() -> (SecretString, KeyDigest, KeyId) {

@@ -34,15 +34,17 @@ async fn keys_are_kept_and_changed_in_an_order_that_can_be_followed() {
     let store = &*fixture.store;
     assert!(store.key_changes(0).await.unwrap().is_empty() && store.key(A).await.unwrap().is_none());
     // The first one is made once, also when two ask for it.
-    let (one, other) =
-        tokio::join!(store.insert_key(key_row(1, 10), true), store.insert_key(key_row(2, 10), true));
+    let (one, other) = tokio::join!(
+        store.insert_key(key_row(1, 10), true, None),
+        store.insert_key(key_row(2, 10), true, None)
+    );
     assert_eq!((one.unwrap().map(|row| row.id), other.unwrap().map(|row| row.id)), (Some(A), None));
     let second = store
-        .insert_key(KeyRow { expires_at_ms: Some(500), ..key_row(2, 10) }, false)
+        .insert_key(KeyRow { expires_at_ms: Some(500), ..key_row(2, 10) }, false, None)
         .await
         .unwrap()
         .unwrap();
-    assert!(store.insert_key(key_row(2, 11), false).await.is_err(), "an id is taken once");
+    assert!(store.insert_key(key_row(2, 11), false, None).await.is_err(), "an id is taken once");
 
     let fixture = fixture.reopen().await;
     let store = &*fixture.store;
@@ -55,7 +57,8 @@ async fn keys_are_kept_and_changed_in_an_order_that_can_be_followed() {
     assert_eq!(ids(&changes), [A, B]);
     let read = changes[1].revision;
     assert!(store.key_changes(read).await.unwrap().is_empty());
-    let change = KeyChange { name: Some("new".to_owned()), expires_at_ms: Some(None), revoked_at_ms: None };
+    let change =
+        KeyChange { name: Some("new".to_owned()), expires_at_ms: Some(None), ..KeyChange::default() };
     let changed = store.change_key(B, change).await.unwrap().unwrap();
     assert_eq!((changed.name.as_str(), changed.expires_at_ms), ("new", None));
     let revoke = |at| KeyChange { revoked_at_ms: Some(at), ..KeyChange::default() };
@@ -70,11 +73,12 @@ async fn keys_are_kept_and_changed_in_an_order_that_can_be_followed() {
 async fn a_rotation_happens_once_and_as_a_whole() {
     let fixture = Fixture::new().await;
     let store = &*fixture.store;
-    store.insert_key(KeyRow { expires_at_ms: Some(1_000), ..key_row(1, 10) }, false).await.unwrap();
+    store.insert_key(KeyRow { expires_at_ms: Some(1_000), ..key_row(1, 10) }, false, None).await.unwrap();
     let rotation = |old, new, old_expires_at_ms| KeyRotation {
         old,
         old_expires_at_ms,
         now_ms: 100,
+        audit: None,
         new: key_row(new, 100),
     };
     let (old, new) = store.rotate_key(rotation(A, 2, 150)).await.unwrap().unwrap();
@@ -96,7 +100,7 @@ async fn keys_are_listed_by_age_touched_and_forgotten() {
     let fixture = Fixture::new().await;
     let store = &*fixture.store;
     for (at, created) in [(3, 10), (1, 20), (2, 20)] {
-        store.insert_key(key_row(at, created), false).await.unwrap();
+        store.insert_key(key_row(at, created), false, None).await.unwrap();
     }
     assert_eq!(ids(&store.list_keys(None, 2).await.unwrap()), [C, A]);
     assert_eq!(ids(&store.list_keys(Some((20, A)), 2).await.unwrap()), [B]);

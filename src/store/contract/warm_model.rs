@@ -74,7 +74,7 @@ proptest! {
                         store.touch_sessions(vec![touch(&key, 1, &touches)]).await.unwrap();
                     }
                     Step::Delete => {
-                        assert_eq!(store.delete_session(&key).await.unwrap(), model.take().is_some());
+                        assert_eq!(store.delete_session(&key, None).await.unwrap(), model.take().is_some());
                     }
                 }
                 let expected = model.as_ref().map(|rows| {

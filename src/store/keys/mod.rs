@@ -7,7 +7,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use super::StoreError;
+use super::{AuditWrite, StoreError};
 use crate::core::keys::{KeyDigest, KeyId};
 
 /// A stored key.
@@ -47,6 +47,8 @@ pub struct KeyChange {
     pub expires_at_ms: Option<Option<i64>>,
     /// A key that is revoked already keeps its time.
     pub revoked_at_ms: Option<i64>,
+    /// Not written where a revoked key is revoked again.
+    pub audit: Option<AuditWrite>,
 }
 
 /// A key in the place of another.
@@ -58,6 +60,7 @@ pub struct KeyRotation {
     pub now_ms: i64,
     /// Its `predecessor` is set by the store.
     pub new: KeyRow,
+    pub audit: Option<AuditWrite>,
 }
 
 /// "This key was in use." At most one of each id per call.
@@ -81,7 +84,12 @@ pub trait KeyStore {
     async fn list_keys(&self, after: Option<(i64, KeyId)>, limit: u32) -> Result<Vec<KeyRow>, StoreError>;
 
     /// Stores a new key. With `only_first` it does so only while there is none at all, and else answers `None`.
-    async fn insert_key(&self, row: KeyRow, only_first: bool) -> Result<Option<KeyRow>, StoreError>;
+    async fn insert_key(
+        &self,
+        row: KeyRow,
+        only_first: bool,
+        audit: Option<AuditWrite>,
+    ) -> Result<Option<KeyRow>, StoreError>;
 
     /// Changes a key; answers it as it is then, `None` when it does not exist.
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<Option<KeyRow>, StoreError>;

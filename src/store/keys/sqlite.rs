@@ -5,9 +5,10 @@ use sqlx::{Sqlite, SqliteConnection};
 
 use super::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch, sql};
 use crate::core::keys::{KeyDigest, KeyId};
+use crate::store::audit::note;
 use crate::store::writer::Operation;
 use crate::store::writes::execute_rows;
-use crate::store::{SqliteStore, StoreError};
+use crate::store::{AuditWrite, SqliteStore, StoreError};
 
 type Columns = (
     String,
@@ -73,8 +74,13 @@ impl KeyStore for SqliteStore {
         Ok(readable(query.fetch_all(&self.readers).await?))
     }
 
-    async fn insert_key(&self, row: KeyRow, only_first: bool) -> Result<Option<KeyRow>, StoreError> {
-        self.writer.submit(InsertKey { row, only_first }).await
+    async fn insert_key(
+        &self,
+        row: KeyRow,
+        only_first: bool,
+        audit: Option<AuditWrite>,
+    ) -> Result<Option<KeyRow>, StoreError> {
+        self.writer.submit(InsertKey { row, only_first, audit }).await
     }
 
     async fn change_key(&self, id: KeyId, change: KeyChange) -> Result<Option<KeyRow>, StoreError> {
@@ -117,9 +123,17 @@ async fn insert(connection: &mut SqliteConnection, new: &KeyRow) -> Result<KeyRo
     row(query.fetch_one(connection).await?)
 }
 
+async fn note_if(connection: &mut SqliteConnection, audit: Option<&AuditWrite>) -> Result<(), StoreError> {
+    match audit {
+        Some(audit) => note(connection, audit, None, None).await,
+        None => Ok(()),
+    }
+}
+
 struct InsertKey {
     row: KeyRow,
     only_first: bool,
+    audit: Option<AuditWrite>,
 }
 
 impl Operation for InsertKey {
@@ -132,7 +146,9 @@ impl Operation for InsertKey {
                 return Ok(None);
             }
         }
-        insert(connection, &self.row).await.map(Some)
+        let row = insert(connection, &self.row).await?;
+        note_if(connection, self.audit.as_ref()).await?;
+        Ok(Some(row))
     }
 }
 
@@ -146,6 +162,13 @@ impl Operation for ChangeKey {
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRow>, StoreError> {
         let Self { id, change } = self;
+        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(id.to_string());
+        let Some(before) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
+            return Ok(None);
+        };
+        let changes =
+            change.name.is_some() || change.expires_at_ms.is_some() || before.revoked_at_ms.is_none();
+        note_if(connection, change.audit.as_ref().filter(|_| changes)).await?;
         let revision = next_revision(connection).await?;
         let query: Query<'_> = sqlx::query_as(sql::CHANGE)
             .bind(id.to_string())
@@ -164,7 +187,7 @@ impl Operation for RotateKey {
     type Output = Option<(KeyRow, KeyRow)>;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<Self::Output, StoreError> {
-        let Self(KeyRotation { old, old_expires_at_ms, now_ms, new }) = self;
+        let Self(KeyRotation { old, old_expires_at_ms, now_ms, new, audit }) = self;
         let query: Query<'_> = sqlx::query_as(sql::KEY).bind(old.to_string());
         let Some(stored) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
             return Ok(None);
@@ -181,6 +204,7 @@ impl Operation for RotateKey {
             .bind(revision);
         let stored = row(query.fetch_one(&mut *connection).await?)?;
         let new = insert(connection, &KeyRow { predecessor: Some(*old), ..new.clone() }).await?;
+        note_if(connection, audit.as_ref()).await?;
         Ok(Some((stored, new)))
     }
 }

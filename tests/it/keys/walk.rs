@@ -32,6 +32,7 @@ fn intended(path: &str) -> Option<&'static [&'static str]> {
         "/healthz" | "/readyz" => return None,
         "/metrics" => &["admin", "metrics"],
         "/v1/limits" => &["admin", "setup", "agent"],
+        "/v1/audit" => &["admin", "setup"],
         path if path.starts_with("/v1/keys") => &["admin"],
         path if AGENT.contains(&path) || path.contains("/sessions") => &["admin", "agent"],
         path if ["/config", "/catalog", "/setup"].iter().any(|part| path.contains(part)) => {
@@ -84,10 +85,10 @@ impl Asked<'_> {
         if let Some(project) = project {
             if self.path.contains("/sessions") {
                 path = format!("{path}?project={project}");
-            } else if self.path == "/v1/config/effective" {
+            } else if self.asks_by_query() {
                 path = format!("{path}?user={user}&project={project}");
             }
-        } else if self.path == "/v1/config/effective" {
+        } else if self.asks_by_query() {
             path = format!("{path}?user={user}");
         }
         let headers: &[(&str, &str)] =
@@ -97,18 +98,21 @@ impl Asked<'_> {
     }
 
     fn is_about_users(&self) -> bool {
-        self.path.contains("{user}") || body(self.id, USER, None).get("user").is_some() || self.is_effective()
+        self.path.contains("{user}")
+            || body(self.id, USER, None).get("user").is_some()
+            || self.asks_by_query()
     }
 
     fn is_about_projects(&self) -> bool {
         self.path.contains("{project}")
             || self.path.contains("/sessions")
             || body(self.id, USER, None).get("user").is_some()
-            || self.is_effective()
+            || self.asks_by_query()
     }
 
-    fn is_effective(&self) -> bool {
-        self.path == "/v1/config/effective"
+    /// Whether user and project stand in the query.
+    fn asks_by_query(&self) -> bool {
+        ["/v1/config/effective", "/v1/audit"].contains(&self.path)
     }
 }
 
@@ -142,7 +146,7 @@ async fn only_the_intended_keys_pass() {
     ];
     let nobody = nobodies(&app, &bound).await;
     let all = operations(&document);
-    assert!(all.len() >= 44);
+    assert!(all.len() >= 45);
     for (method, path, id, has_body) in &all {
         let spare = make(&app, "metrics", json!({})).await;
         let asked = Asked { method, path, id, has_body: *has_body, key_id: spare.id() };

@@ -1,0 +1,106 @@
+//! [`AuditStore`] on SQLite, and writing an entry inside the operation of a change.
+
+use async_trait::async_trait;
+use sqlx::Row as _;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use super::{AuditEntry, AuditQuery, AuditRow, AuditStore, AuditWrite, sql};
+use crate::core::id::Id;
+use crate::store::writer::Operation;
+use crate::store::{SqliteStore, StoreError};
+
+/// Writes an entry, with what the operation knows of before and after, and drops those that are one too many.
+pub(in crate::store) async fn note(
+    connection: &mut SqliteConnection,
+    audit: &AuditWrite,
+    before: Option<String>,
+    after: Option<String>,
+) -> Result<(), StoreError> {
+    let AuditWrite { entry, most } = audit;
+    let (id,): (i64,) = sqlx::query_as(sql::NEXT_ID).fetch_one(&mut *connection).await?;
+    let text = |id: &Option<Id>| id.as_ref().map(ToString::to_string);
+    sqlx::query(sql::INSERT)
+        .bind(id)
+        .bind(entry.at_ms)
+        .bind(entry.actor.as_str())
+        .bind(entry.action.as_str())
+        .bind(text(&entry.user))
+        .bind(text(&entry.project))
+        .bind(text(&entry.session))
+        .bind(entry.key.map(|key| key.to_string()))
+        .bind(before.or_else(|| entry.before.clone()))
+        .bind(after.or_else(|| entry.after.clone()))
+        .bind(entry.summary.as_str())
+        .bind(entry.request_id.as_deref())
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(sql::TRIM).bind(id - i64::from(*most)).execute(connection).await?;
+    Ok(())
+}
+
+fn row(row: &SqliteRow) -> Result<AuditRow, StoreError> {
+    let id = |column: &str| -> Result<Option<Id>, StoreError> {
+        let text: Option<String> = row.try_get(column)?;
+        text.map(|text| Id::parse(&text)).transpose().map_err(|_| StoreError::Corrupt("identifier"))
+    };
+    let key: Option<String> = row.try_get("key_id")?;
+    Ok(AuditRow {
+        id: row.try_get("id")?,
+        entry: AuditEntry {
+            at_ms: row.try_get("at")?,
+            actor: row.try_get("actor")?,
+            action: row.try_get("action")?,
+            user: id("user_id")?,
+            project: id("project_id")?,
+            session: id("session_id")?,
+            key: key.and_then(|key| key.parse().ok()),
+            before: row.try_get("revision_before")?,
+            after: row.try_get("revision_after")?,
+            summary: row.try_get("summary")?,
+            request_id: row.try_get("request_id")?,
+        },
+    })
+}
+
+#[async_trait]
+impl AuditStore for SqliteStore {
+    async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditRow>, StoreError> {
+        let text = match (&query.user, &query.project) {
+            (None, None) => sql::LIST,
+            (Some(_), None) => sql::LIST_OF_USER,
+            (None, Some(_)) => sql::LIST_OF_PROJECT,
+            (Some(_), Some(_)) => sql::LIST_OF_BOTH,
+        };
+        let mut statement = sqlx::query(text)
+            .bind(query.before.unwrap_or(i64::MAX))
+            .bind(query.since_ms)
+            .bind(query.actor)
+            .bind(query.action)
+            .bind(i64::from(query.sessions))
+            .bind(i64::from(query.limit));
+        for id in [query.user, query.project].into_iter().flatten() {
+            statement = statement.bind(id.to_string());
+        }
+        let rows = statement.fetch_all(&self.readers).await?;
+        rows.iter().map(row).collect()
+    }
+
+    async fn expire_audit(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
+        self.writer.submit(ExpireAudit { before_ms, limit }).await
+    }
+}
+
+struct ExpireAudit {
+    before_ms: i64,
+    limit: u32,
+}
+
+impl Operation for ExpireAudit {
+    type Output = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+        let expire = sqlx::query(sql::EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
+        Ok(expire.execute(connection).await?.rows_affected())
+    }
+}
