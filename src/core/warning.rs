@@ -64,16 +64,16 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "A model searched for more, or in more words, than one search takes; the detail tells what was left out.",
     ),
     (
+        "rerank_allowance",
+        "The searches per minute that may ask an endpoint with this key are used up; keywords ranked.",
+    ),
+    (
         "schema_mended",
         "A schema was changed for the provider and says less than the tool's own, or something else; the warning tells where.",
     ),
     (
         "schema_not_object",
         "The root of a tool's schema is no object: arguments are sent under the key `value`, and are not checked.",
-    ),
-    (
-        "rerank_allowance",
-        "The searches per minute that may ask an endpoint with this key are used up; keywords ranked.",
     ),
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
