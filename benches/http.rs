@@ -1,10 +1,10 @@
 //! Benchmarks of the program over HTTP, as its users meet it: assembling, searching, uploading, memory, starting, and
-//! searching with an endpoint that ranks.
+//! searching with an endpoint that ranks, and a quiet tenant beside a flood.
 //!
 //! The program and its baseline, a bare axum handler or a bare endpoint, run as processes of their own and take turns.
 //! Figures are shown, never asserted.
 //! `cargo bench --bench http -- [--quick] [SECTION]`; the sections are `assemble`, `search`, `upload`, `targets`, `memory`,
-//! `start` and `rerank`.
+//! `start`, `rerank` and `fairness`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,16 +13,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use sections::fairness::{fairness, flood};
 use sections::rerank::rerank;
 use sections::targets::targets;
 use support::client::{Client, drive, request};
 use support::data::{Data, query_for, upload_body};
 use support::measure::{Options, Result, Spread, timed};
-use support::process::{BARE, ENDPOINT, Server};
+use support::process::{BARE, ENDPOINT, FLOOD, Server};
 use support::report::{Figure, Goal, Unit, line, table};
 use support::{bare, endpoint};
 
 mod sections {
+    pub(crate) mod fairness;
     pub(crate) mod rerank;
     pub(crate) mod targets;
 }
@@ -57,13 +59,14 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some(BARE) => return bare::serve(&arguments.collect::<Vec<_>>()),
+        Some(FLOOD) => return flood(&arguments.collect::<Vec<_>>()),
         Some(ENDPOINT) => return endpoint::serve(&arguments.collect::<Vec<_>>()),
         _ => {}
     }
     let Some(options) = Options::from_args() else { return Ok(()) };
     let data = Data::load()?;
     line(&format!("HTTP benchmarks with {}.", data.source))?;
-    let sections: [(&str, Section); 7] = [
+    let sections: [(&str, Section); 8] = [
         ("assemble", assemble),
         ("search", search),
         ("upload", upload),
@@ -71,6 +74,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         ("memory", memory),
         ("start", start),
         ("rerank", rerank),
+        ("fairness", fairness),
     ];
     for (name, section) in sections {
         if options.wants(name) {

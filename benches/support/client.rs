@@ -19,6 +19,16 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
+/// The same as the holder of a key sends it.
+pub(crate) fn request_with_key(method: &str, path: &str, body: &str, key: &str) -> Vec<u8> {
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: toolrack\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body.as_bytes()].concat()
+}
+
 /// A connection with the requests that it sends in turn.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -58,6 +68,17 @@ impl Client {
 
     /// The body of the next answer; another status than 200 is an error.
     pub(crate) fn receive(&mut self) -> Result<&[u8]> {
+        match self.receive_any()? {
+            (true, body) => Ok(body),
+            (false, body) => {
+                let shown = &body[..body.len().min(1_000)];
+                Err(format!("an unexpected answer: {}", String::from_utf8_lossy(shown)).into())
+            }
+        }
+    }
+
+    /// The body of the next answer, and whether its status is 200.
+    pub(crate) fn receive_any(&mut self) -> Result<(bool, &[u8])> {
         let mut filled = 0;
         let head = loop {
             filled += self.read(filled)?;
@@ -73,11 +94,10 @@ impl Client {
         while filled < end {
             filled += self.read(filled)?;
         }
-        if !self.buffer.starts_with(b"HTTP/1.1 200") || filled > end {
-            let shown = &self.buffer[..filled.min(1_000)];
-            return Err(format!("an unexpected answer: {}", String::from_utf8_lossy(shown)).into());
+        if filled > end {
+            return Err("more than one answer came".into());
         }
-        Ok(&self.buffer[head..end])
+        Ok((self.buffer.starts_with(b"HTTP/1.1 200"), &self.buffer[head..end]))
     }
 
     fn read(&mut self, filled: usize) -> Result<usize> {

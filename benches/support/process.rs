@@ -20,6 +20,9 @@ pub(crate) const BARE: &str = "--bare-handler";
 /// The argument with which it starts itself as a rerank endpoint.
 pub(crate) const ENDPOINT: &str = "--rerank-endpoint";
 
+/// The argument with which it starts itself as a flood.
+pub(crate) const FLOOD: &str = "--flood";
+
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -40,6 +43,13 @@ impl Server {
     /// The program as it is shipped, with its default settings, over this database.
     pub(crate) fn toolrack(database: &Path) -> Result<Self> {
         Self::start(program(database))
+    }
+
+    /// The same, but with keys: this one, and those that it makes.
+    pub(crate) fn toolrack_with_keys(database: &Path, admin_key: &str) -> Result<Self> {
+        let mut command = serve(database);
+        command.env("TOOLRACK_AUTH_ADMIN_KEY", admin_key);
+        Self::start(command)
     }
 
     /// The same, but endpoints on this machine may be asked.
@@ -138,9 +148,15 @@ impl Drop for Server {
 }
 
 fn program(database: &Path) -> Command {
+    let mut command = serve(database);
+    command.arg("--no-auth");
+    command
+}
+
+fn serve(database: &Path) -> Command {
     let mut command = command(env!("CARGO_BIN_EXE_toolrack"));
     let url = format!("sqlite://{}", database.display());
-    command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--database-url", &url]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", &url]);
     command
 }
 

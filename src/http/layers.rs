@@ -400,10 +400,13 @@ impl Exchange {
         let (id, method, status) = (self.id.as_str(), self.method.as_str(), status.as_u16());
         let code = problem.map(|problem| problem.code().as_str());
         let cause = problem.and_then(Problem::cause);
-        // Paths hold names of users and tools, so they are told at debug level only.
-        if status >= 500 {
+        let is_held_back =
+            problem.is_some_and(|problem| matches!(problem.code(), Code::RateLimited | Code::Overloaded));
+        // Paths hold names of users and tools, so they are told at debug level only. A flood must not fill the log: what is held
+        // back is counted in the metrics.
+        if status >= 500 && !is_held_back {
             tracing::error!(request_id = id, method, route, status, took_ms, code, cause, "request failed");
-        } else if status >= 400 {
+        } else if status >= 400 && !is_held_back {
             tracing::info!(request_id = id, method, route, status, took_ms, code, "request refused");
         } else {
             tracing::debug!(

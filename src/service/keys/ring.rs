@@ -52,11 +52,12 @@ impl KnownKey {
             return None;
         };
         // What was used up stays so, whatever is changed about the key.
-        let allowances = known.map(|known| Arc::clone(&known.rights.allowances)).unwrap_or_else(|| {
+        let whole = || {
             let is_usual = matches!(role, Role::Agent | Role::Setup);
             let usual = if is_usual { usual } else { KeyRate::default() };
             Arc::new(Allowances::new(bindings.rate.or(usual)))
-        });
+        };
+        let allowances = known.map_or_else(whole, |known| Arc::clone(&known.rights.allowances));
         Some(Self {
             digest: row.digest,
             rights: Arc::new(KeyRights::new(row.id, role, bindings, allowances)),
