@@ -120,8 +120,10 @@ impl Notes {
 
     /// The schema at this place allows more than before.
     pub(super) fn weaker(&mut self, at: &At<'_>) {
-        self.weakened.negated |= at.is_below("not") || at.is_below("if");
-        self.weakened.exclusive |= at.is_below("oneOf");
+        // What a definition says may be referred to from anywhere.
+        let shared = at.is_below("$defs") || at.is_below("definitions");
+        self.weakened.negated |= shared || at.is_below("not") || at.is_below("if");
+        self.weakened.exclusive |= shared || at.is_below("oneOf");
     }
 
     pub(super) fn weakened(&self) -> Weakened {

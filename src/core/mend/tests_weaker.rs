@@ -125,3 +125,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_definition_that_got_weaker_is_negated_nowhere() {
+    let schema = json!({"type": "object", "additionalProperties": {"not": {"$ref": "#/definitions/B"}},
+        "definitions": {"B": {"oneOf": [{"type": "array"}, {"type": "array"}]}}});
+    let arguments = json!({"a": []});
+    assert!(jsonschema::draft202012::new(&schema).unwrap().is_valid(&arguments));
+    for profile in Profile::ALL {
+        let done = mend(&schema.to_string(), &SchemaTarget { profile, ..SchemaTarget::default() });
+        let mended = jsonschema::draft202012::new(&serde_json::from_str(&done.schema).unwrap()).unwrap();
+        assert!(mended.is_valid(&arguments), "{profile:?} {}", done.schema);
+    }
+}
