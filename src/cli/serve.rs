@@ -14,6 +14,7 @@ use crate::core::keys::KeyDigest;
 use crate::core::rate::Rate;
 use crate::core::slots::SlotLimits;
 use crate::http::auth::Auth;
+use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::service::Toolrack;
 use crate::store::read_secret_file;
@@ -40,7 +41,7 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
         "started"
     );
     print_line(&format!("listening on http://{address}"))?;
-    let context = HttpContext::new(http_limits(&settings), auth);
+    let context = HttpContext::new(http_limits(&settings), auth, Origins::new(&settings.server.cors_origins));
     run(started, listener, context, settings.limits.drain, settings.session.flush).await
 }
 
@@ -164,6 +165,6 @@ pub(super) async fn serve_demo(started: Started, listen: SocketAddr) -> Result<(
     let (settings, _) =
         Settings::load(crate::config::Sources { file: None, env: std::iter::empty(), flags: Vec::new() })
             .map_err(Failure::new)?;
-    let context = HttpContext::new(http_limits(&settings), Auth::None);
+    let context = HttpContext::new(http_limits(&settings), Auth::None, Origins::default());
     run(started, listener, context, settings.limits.drain, settings.session.flush).await
 }

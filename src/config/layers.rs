@@ -42,6 +42,7 @@ enum Kind {
     Integer(u64, u64),
     Flag,
     Hosts,
+    Origins,
     OneOf(&'static [&'static str]),
 }
 
@@ -99,6 +100,7 @@ const KEYS: &[Key] = &[
     key("log.level", Kind::Text),
     key("log.format", Kind::OneOf(&["text", "json"])),
     key("server.workers", Kind::Integer(0, 1024)),
+    key("server.cors_origins", Kind::Origins),
 ];
 
 fn find(path: &str) -> Option<&'static Key> {
@@ -151,9 +153,9 @@ impl Kind {
                 "false" | "0" => Ok(Value::Flag(false)),
                 _ => Err(self.wanted()),
             },
-            Self::Hosts => {
-                let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
-                self.check(Value::List(hosts.map(str::to_owned).collect()))
+            Self::Hosts | Self::Origins => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                self.check(Value::List(items.map(str::to_owned).collect()))
             }
             _ => self.check(Value::Text(text.to_owned())),
         }
@@ -188,6 +190,7 @@ impl Kind {
             }
             (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
             (Self::Hosts, Value::List(hosts)) => hosts.iter().all(|host| is_host(host)),
+            (Self::Origins, Value::List(origins)) => origins.iter().all(|origin| is_origin(origin)),
             (Self::OneOf(names), Value::Text(text)) => names.contains(&text.as_str()),
             _ => false,
         };
@@ -205,6 +208,9 @@ impl Kind {
             Self::Integer(min, max) => format!("must be an integer from {min} to {max}"),
             Self::Flag => "must be true or false".to_owned(),
             Self::Hosts => "must be a list of hosts, each as `host` or `host:port`".to_owned(),
+            Self::Origins => {
+                "must be a list of origins, each as `https://host` or `https://host:port`".to_owned()
+            }
             Self::OneOf(names) => format!("must be one of {}", names.join(", ")),
         }
     }
@@ -238,6 +244,12 @@ fn is_host(host: &str) -> bool {
     !host.is_empty()
         && host.len() <= 260
         && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+}
+
+/// Whether a text is an origin as browsers write it, so that it can be compared as it is.
+fn is_origin(text: &str) -> bool {
+    let written = url::Url::parse(text).map(|url| url.origin().ascii_serialization());
+    text.starts_with("http") && written.is_ok_and(|written| written == text)
 }
 
 /// The joined values, by key.
@@ -388,7 +400,10 @@ impl Layers {
                     _ => LogFormat::Text,
                 },
             },
-            server: ServerSettings { workers: self.size("server.workers")? },
+            server: ServerSettings {
+                workers: self.size("server.workers")?,
+                cors_origins: self.list("server.cors_origins")?.to_vec(),
+            },
             effective: self.effective(),
         })
     }
@@ -451,6 +466,25 @@ fn only_a_flag() -> String {
 mod tests {
     use super::*;
     use crate::config::DEFAULTS;
+
+    #[test]
+    fn origins_are_taken_as_browsers_write_them() {
+        for good in ["https://app.example", "http://localhost:3000", "http://[::1]:8080"] {
+            assert!(is_origin(good), "{good}");
+        }
+        for bad in [
+            "*",
+            "null",
+            "",
+            "app.example",
+            "https://app.example/",
+            "https://App.example",
+            "https://a.example:443",
+        ] {
+            assert!(!is_origin(bad), "{bad}");
+        }
+        assert!(!is_origin("https://a.example/path") && !is_origin("ftp://a.example"));
+    }
 
     #[test]
     fn the_manual_tells_every_range() {

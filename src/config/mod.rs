@@ -176,6 +176,8 @@ pub enum LogFormat {
 pub struct ServerSettings {
     /// Worker threads; 0: one per processor.
     pub workers: usize,
+    /// Origins, as browsers write them, whose pages may read answers.
+    pub cors_origins: Vec<String>,
 }
 
 /// One setting as `check-config` prints it.

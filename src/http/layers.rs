@@ -1,5 +1,5 @@
 //! The outermost layer, around every route and every 404: request id, authentication, rates, roles, slots, timeout, panics,
-//! metrics, log.
+//! headers for browsers (`hygiene`), metrics, log.
 //!
 //! One service and one future for all of it, because it runs in front of answers that take microseconds. Owns the
 //! state that extractors need ([`HttpContext`]); must not know routes or services.
@@ -27,6 +27,7 @@ use crate::http::access::RouteTable;
 use crate::http::auth::{Auth, is_open};
 use crate::http::drain;
 use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
+use crate::http::hygiene::{self, Origins};
 use crate::http::problem::{Attached, Code, Problem};
 use crate::telemetry;
 
@@ -65,12 +66,14 @@ struct Inner {
     gate: Gate,
     /// Of requests without a stored key.
     admin: Option<Allowance>,
+    origins: Origins,
 }
 
 impl HttpContext {
-    pub fn new(limits: HttpLimits, auth: Auth) -> Self {
+    /// `origins`: whose pages may read answers.
+    pub fn new(limits: HttpLimits, auth: Auth, origins: Origins) -> Self {
         let gate = Gate::new(limits.slots);
-        Self(Arc::new(Inner { limits, auth, gate, admin: limits.admin_rate.map(Allowance::new) }))
+        Self(Arc::new(Inner { limits, auth, gate, admin: limits.admin_rate.map(Allowance::new), origins }))
     }
 
     pub fn limits(&self) -> HttpLimits {
@@ -79,6 +82,10 @@ impl HttpContext {
 
     pub fn auth(&self) -> &Auth {
         &self.0.auth
+    }
+
+    pub fn origins(&self) -> &Origins {
+        &self.0.origins
     }
 }
 
@@ -168,12 +175,22 @@ where
             uri: parts.uri.clone(),
             version: parts.version,
             route: parts.extensions.get::<MatchedPath>().cloned(),
+            reader: self.context.origins().reader(&parts.headers),
         };
         let (body, unread) = drain::watch(body, &parts.headers);
+
+        if let Some(answer) = self.context.origins().preflight(&parts) {
+            drop(body);
+            return Box::pin(async move { Ok(exchange.finish(answer, unread).await) });
+        }
 
         let limit = self.context.limits().request_timeout;
         let admission = if is_open(parts.uri.path()) {
             Admission::Free
+        } else if let (Auth::None, Err(problem)) =
+            (self.context.auth(), self.context.origins().check_own(&parts))
+        {
+            Admission::Refused(problem)
         } else {
             match self.context.auth().identify(&parts.headers) {
                 Some(identified) => exchange.admit(&self.context, &self.routes, &mut parts, identified),
@@ -342,6 +359,8 @@ struct Exchange {
     uri: Uri,
     version: Version,
     route: Option<MatchedPath>,
+    /// See [`Origins::reader`].
+    reader: Option<HeaderValue>,
 }
 
 impl Exchange {
@@ -360,6 +379,8 @@ impl Exchange {
         if let Some(counted) = self.counted {
             counted.write(response.headers_mut());
         }
+        hygiene::protect(response.headers_mut(), self.uri.path());
+        self.reader.iter().for_each(|reader| Origins::open(response.headers_mut(), reader));
         self.record(response.status(), problem.as_deref());
         response
     }

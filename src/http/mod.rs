@@ -14,6 +14,7 @@ mod etag;
 mod fields;
 mod gate;
 pub mod health;
+pub mod hygiene;
 pub mod layers;
 pub mod openapi;
 pub mod problem;

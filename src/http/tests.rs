@@ -21,6 +21,7 @@ use crate::core::warning::FieldError;
 use crate::http::access::RouteTable;
 use crate::http::auth::Auth;
 use crate::http::body::{ApiJson, ApiPath, ApiQuery, RawBody};
+use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLayer, HttpLimits};
 use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
@@ -148,7 +149,7 @@ async fn serve() -> SocketAddr {
     let folder = tempfile::tempdir().unwrap();
     let service = service(folder.path()).await;
     let auth = Auth::Keys { admin: Some(KeyDigest::of(KEY.as_bytes())), service };
-    let context = HttpContext::new(limits, auth);
+    let context = HttpContext::new(limits, auth, Origins::default());
     let mut table = RouteTable::default();
     let role = Access::Roles(&[Role::Admin]);
     for path in ["/v1/limit", "/v1/users/{user}", "/v1/fails", "/v1/panics", "/v1/sleeps"] {

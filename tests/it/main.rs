@@ -22,6 +22,7 @@ mod examples;
 mod field_reports;
 mod histories;
 mod hostile;
+mod hygiene;
 mod inside;
 mod isolation;
 mod kept_listing;

@@ -13,6 +13,7 @@ use tower::Service;
 use crate::core::keys::KeyDigest;
 use crate::core::slots::SlotLimits;
 use crate::http::auth::Auth;
+use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::problem::PROBLEM_JSON;
 use crate::http::tests::service;
@@ -103,7 +104,7 @@ impl Api {
             admin_rate: None,
         };
         let stop = CancellationToken::new();
-        let app = app(service, HttpContext::new(limits, auth), stop.clone());
+        let app = app(service, HttpContext::new(limits, auth, Origins::default()), stop.clone());
         Self { app, stop, _directory: directory }
     }
 

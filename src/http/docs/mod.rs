@@ -6,14 +6,19 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::header;
+use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::core::warning::WARNINGS;
 use crate::http::problem::{Code, ERRORS_PAGE};
 use crate::service::FALLBACK_REASONS;
+
+/// The style sheet of the page of errors: a file, because no page may hold styles (see `hygiene`).
+const STYLES: &str = include_str!("errors.css");
+
+const STYLES_PATH: &str = "/docs/errors.css";
 
 /// The page changes only with the program.
 static PAGE: LazyLock<String> = LazyLock::new(errors_page);
@@ -23,25 +28,25 @@ pub fn router<S>(openapi_path: &'static str) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    let browser = SwaggerUi::new("/docs").config(Config::new([openapi_path]).use_base_layout());
-    Router::from(browser).route(ERRORS_PAGE, get(errors))
+    // Without a validator, which would be a picture from elsewhere.
+    let config = Config::new([openapi_path]).use_base_layout().validator_url("none");
+    let browser = SwaggerUi::new("/docs").config(config);
+    Router::from(browser).route(ERRORS_PAGE, get(errors)).route(STYLES_PATH, get(styles))
 }
 
-async fn errors() -> Response {
-    // Nothing on this page is ever loaded or run.
-    let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'");
-    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(PAGE.as_str())).into_response()
+async fn errors() -> Html<&'static str> {
+    Html(PAGE.as_str())
+}
+
+async fn styles() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/css")], STYLES)
 }
 
 fn errors_page() -> String {
-    let mut page = String::from(
+    let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Toolrack: errors</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;\
-         color:#1c1c1c;background:#fff}h2{font-size:1.1rem;margin:2rem 0 .2rem}h2 a{color:inherit}\
-         code{background:#eee;padding:.1em .3em;border-radius:3px}section:target{background:#fff6d5}p{margin:.2rem 0}\
-         @media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}code{background:#333}\
-         section:target{background:#3a3210}a{color:#8ab4f8}}</style></head><body>\n\
+         <link rel=\"stylesheet\" href=\"{STYLES_PATH}\"></head><body>\n\
          <h1>Errors</h1>\n<p>A request that is not answered as asked gets a problem document (RFC 9457) with one of \
          these codes. <code>detail</code> says what is wrong with the very request, <code>errors</code> where, and \
          <code>request_id</code> finds it in the log.</p>\n",
