@@ -17,6 +17,7 @@ mod checker;
 mod cli;
 mod clients;
 mod conversation;
+mod deploy;
 mod durability;
 mod examples;
 mod field_reports;

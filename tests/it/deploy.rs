@@ -1,0 +1,97 @@
+//! The files of deploy/ against the settings: every variable that they name is one, and they agree on port, program and
+//! folder. `tests/deploy/run` runs their steps.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).unwrap()
+}
+
+/// Every `TOOLRACK_…` in a text.
+fn variables(text: &str) -> BTreeSet<&str> {
+    let ends = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    text.match_indices("TOOLRACK_").map(|(start, _)| text[start..].split(ends).next().unwrap()).collect()
+}
+
+/// The variable of every setting, as `check-config` lists them.
+fn settings() -> BTreeSet<String> {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_toolrack")).arg("check-config").env_clear().output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let keys = String::from_utf8(output.stdout).unwrap();
+    let keys = keys.lines().filter_map(|line| line.split_once(" = "));
+    keys.map(|(key, _)| format!("TOOLRACK_{}", key.trim().replace('.', "_").to_uppercase())).collect()
+}
+
+#[test]
+fn every_variable_is_a_setting() {
+    let settings = settings();
+    assert!(settings.contains("TOOLRACK_LISTEN") && settings.len() > 20, "{settings:?}");
+    let mut named = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        // Its first lines tell how variables are made; `config` checks its keys.
+        if name == "toolrack.default.toml" {
+            continue;
+        }
+        let text = text(&name);
+        for variable in variables(&text) {
+            assert!(settings.contains(variable), "{name} names {variable}, which is no setting");
+            named += 1;
+        }
+    }
+    assert!(named >= 5, "the files name {named} variables");
+}
+
+#[test]
+fn the_files_agree_with_the_settings_and_each_other() {
+    let (image, compose, unit) = (text("Dockerfile"), text("compose.yaml"), text("toolrack.service"));
+    let defaults = text("toolrack.default.toml");
+    let port = defaults.split("\nlisten = \"127.0.0.1:").nth(1).unwrap().split('"').next().unwrap();
+    for (file, line) in [
+        (&image, format!("TOOLRACK_LISTEN=0.0.0.0:{port} ")),
+        (&image, format!("\nEXPOSE {port}\n")),
+        (&compose, format!("\"127.0.0.1:{port}:{port}\"")),
+        (&text("health.sh"), format!("${{1:-{port}}}")),
+    ] {
+        assert!(file.contains(&line), "{line}");
+    }
+    let database = "TOOLRACK_DATABASE_URL=sqlite:///var/lib/toolrack/toolrack.db";
+    assert!(image.contains(database) && unit.contains(database));
+    assert!(image.contains("\nVOLUME /var/lib/toolrack\n") && compose.contains("state:/var/lib/toolrack"));
+    let drain_ms = defaults.split("\ndrain_ms = ").nth(1).unwrap().lines().next().unwrap();
+    let drain: u64 = drain_ms.parse::<u64>().unwrap() / 1000;
+    for (file, before) in [(&compose, "stop_grace_period: "), (&unit, "TimeoutStopSec=")] {
+        let seconds = file.split(before).nth(1).unwrap().lines().next().unwrap();
+        let seconds: u64 = seconds.trim_end_matches('s').parse().unwrap();
+        assert!(seconds > drain, "{before}{seconds} cuts what {drain} s of draining allow");
+    }
+    let stages: Vec<&str> = image.lines().filter(|line| line.starts_with("FROM ")).collect();
+    assert_eq!(stages.len(), 2, "{stages:?}");
+    let rust = include_str!("../../Cargo.toml")
+        .split("rust-version = \"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    assert!(stages[0].starts_with(&format!("FROM rust:{rust}-")), "{stages:?}");
+    let user = image.lines().rfind(|line| line.starts_with("USER ")).unwrap();
+    assert!(text("install.sh").contains(&format!("\nid={}\n", user[5..].split(':').next().unwrap())));
+    assert!(image.contains("\nHEALTHCHECK "));
+}
+
+#[test]
+fn the_image_is_built_from_what_the_program_needs() {
+    let ignore = std::fs::read_to_string(folder().with_file_name(".dockerignore")).unwrap();
+    for needed in ["Cargo.toml", "Cargo.lock", "src", "benches", "migrations", "deploy"] {
+        assert!(ignore.lines().any(|line| line == format!("!{needed}")), "{needed}");
+    }
+    assert!(ignore.lines().any(|line| line == "*"), "all else stays out");
+}
