@@ -28,6 +28,26 @@ quality:
     tests/model/run sh -c 'target/release/toolrack eval --suite "$TOOLRACK_TEST_DATA/bench" --goals tests/quality/goals.json \
       --modes --matcher-url "$TOOLRACK_TEST_MODEL_URL/v1" --matcher-model all-MiniLM-L6-v2 --markdown docs/quality.md'
 
+# Every fuzz target for so many seconds (cargo-fuzz, a nightly compiler). New inputs go below target, findings to fuzz/artifacts.
+fuzz seconds="60":
+    cd fuzz && for target in $(cargo +nightly fuzz list); do \
+      mkdir -p "../target/fuzz-corpus/$target" "corpus/$target"; \
+      cargo +nightly fuzz run "$target" "../target/fuzz-corpus/$target" "corpus/$target" -- \
+        -max_total_time={{seconds}} -timeout=20 -rss_limit_mb=2048 || exit 1; \
+    done
+
+# 200 tenants, an endpoint that comes and goes, three kills: nothing that was promised is lost, and memory stays flat.
+soak seconds="600":
+    cargo bench --locked --bench soak -- {{seconds}}
+
+# Licences, sources and bans of all dependencies (cargo install cargo-deny --locked).
+deny:
+    cargo deny --locked check bans licenses sources
+
+# A bill of materials, toolrack.cdx.json (cargo install cargo-cyclonedx --locked).
+sbom:
+    cargo cyclonedx --format json
+
 # The main job, step by step.
 demo:
     cargo run --release -- demo
