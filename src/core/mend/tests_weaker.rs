@@ -133,7 +133,8 @@ fn a_definition_that_got_weaker_is_negated_nowhere() {
     let arguments = json!({"a": []});
     assert!(jsonschema::draft202012::new(&schema).unwrap().is_valid(&arguments));
     for profile in Profile::ALL {
-        let done = mend(&schema.to_string(), &SchemaTarget { profile, ..SchemaTarget::default() });
+        let text = schema.to_string();
+        let done = mend(&text, &SchemaTarget { profile, ..SchemaTarget::default() });
         let mended = jsonschema::draft202012::new(&serde_json::from_str(&done.schema).unwrap()).unwrap();
         assert!(mended.is_valid(&arguments), "{profile:?} {}", done.schema);
     }
