@@ -58,11 +58,21 @@ impl KeyFileRotation {
         let file = self.beside(".new");
         remove(&file)?;
         new.write(&file)?;
-        // A copy, so that the key file is there at every moment.
-        present.write(&self.old_file())?;
-        fs::rename(&file, &self.file)
-            .and_then(|()| sync_folder(&self.file))
-            .map_err(|error| MasterKeyError::Io(self.file.clone(), error))?;
+        // A copy, so that the key file is there at every moment; under its name once it is whole. The key of an earlier change is
+        // never overwritten.
+        if self.old_file().exists() {
+            return Err(MasterKeyError::Io(self.old_file(), io::ErrorKind::AlreadyExists.into()));
+        }
+        let copy = self.beside(".old.partial");
+        remove(&copy)?;
+        present.write(&copy)?;
+        let moved = |from: &Path, to: &Path| {
+            fs::rename(from, to)
+                .and_then(|()| sync_folder(&self.file))
+                .map_err(|error| MasterKeyError::Io(to.to_owned(), error))
+        };
+        moved(&copy, &self.old_file())?;
+        moved(&file, &self.file)?;
         Ok(new.with_previous(present))
     }
 

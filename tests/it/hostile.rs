@@ -72,13 +72,13 @@ async fn nothing_that_a_model_sees_hides_anything() {
                 ("brief", "text"),
                 ("signature", "text"),
                 ("full", "text"),
-                ("names", "tool_references"),
+                ("names", "text"),
                 ("names", "tool_search_output"),
                 ("names", "additional_tools"),
             ] {
                 let found = user
                     .search(
-                        json!({"session": session, "query": "wipe a disk", "detail": detail, "form": form}),
+                        json!({"session": session, "query": "wipe a disk", "detail": detail, "form": form, "call_id": "c"}),
                     )
                     .await
                     .ok();

@@ -100,7 +100,6 @@ impl Profile {
     /// The provider itself; where none is named, the one whose format it is, if that is one provider's alone.
     pub fn spoken_in(self, format: Format) -> Self {
         match (self, format) {
-            (Self::Generic, Format::OpenaiChat) => Self::Openai,
             (Self::Generic, Format::Anthropic) => Self::Anthropic,
             (Self::Generic, Format::Gemini) => Self::Gemini,
             (Self::Generic, Format::BedrockConverse) => Self::Bedrock,

@@ -387,7 +387,9 @@ proptest! {
     #[test]
     fn agrees_with_the_library(schema in schema_like(), arguments in any_json()) {
         let text = schema.to_string();
-        if ["nullable", "$id", "$anchor", "items", "exclusive"].iter().any(|word| text.contains(word)) {
+        // An enum without values is taken out.
+        let translated = ["nullable", "$id", "$anchor", "items", "exclusive", "\"enum\":[]"];
+        if translated.iter().any(|word| text.contains(word)) {
             return Ok(());
         }
         let library = jsonschema::options()
