@@ -206,7 +206,7 @@ fn uptime_ms() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// As [`uptime_ms`], in nanoseconds: the clock of allowances.
+/// Time since the start in nanoseconds: the clock of allowances.
 pub fn uptime_nanos() -> u64 {
     u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -46,7 +46,7 @@ pub struct SearchRequest {
     pub warm: Option<bool>,
     pub explain: Option<bool>,
     pub context: Option<String>,
-    /// In which further form the answer is wanted, see [`AnswerForm`].
+    /// In which further form the answer is wanted: `text`, `tool_references`, `tool_search_output` or `additional_tools`.
     pub form: Option<String>,
     /// The id of the call that is answered, for the form `tool_search_output`.
     pub call_id: Option<String>,

@@ -1,5 +1,5 @@
 //! OpenAI Responses: flat `{type:"function", name, …}` tools, `function_call` items with the arguments as a string,
-//! `function_call_output` items. Namespaces and tool search stand in [`native`](super::native).
+//! `function_call_output` items. Namespaces and tool search stand in [`native`].
 
 use serde_json::{Value, json};
 
