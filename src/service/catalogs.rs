@@ -1,4 +1,4 @@
-//! Catalogs: stored ones of users and projects, and inline ones that an assembly carries.
+//! The stored catalogs of users and projects.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,22 +10,18 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::audit::{Actor, Subject, names, of_catalog};
-use super::caches::InlineUpload;
 use super::heads::Head;
+use super::provenance::{ToolProvenance, push_provenance};
 use super::scopes::begun_too_many;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
 use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
-use crate::core::format::ingest::EntryLimits;
-use crate::core::id::{Id, Scope};
+use crate::core::id::Scope;
 use crate::core::lexical::Document;
 use crate::core::ranking::CatalogIndex;
 use crate::core::tool::Tool;
 use crate::core::warning::{FieldError, Warning};
-use crate::store::{
-    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, InlineKey, InlineWrite, Provenance, ToolRow,
-    WriteNotes,
-};
+use crate::store::{AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ToolRow, WriteNotes};
 use crate::telemetry;
 
 /// Names with their number.
@@ -70,44 +66,6 @@ pub struct ToolDocument {
     pub version: String,
 }
 
-/// Where a stored tool comes from.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ToolProvenance {
-    /// Hash of the tool's content, whatever the order of keys.
-    pub digest: String,
-    /// When this scope first got a tool of this group and name, in milliseconds since 1970. Absent for one that was stored before
-    /// this was written down, as the following.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_seen_ms: Option<i64>,
-    /// When it last changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed_at_ms: Option<i64>,
-    /// Who uploaded what it is now, as `actor` in the log of changes: the id of a key, `admin`, `no-auth` or `cli`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uploaded_by: Option<String>,
-}
-
-impl From<Provenance> for ToolProvenance {
-    fn from(stored: Provenance) -> Self {
-        let time = |ms: i64| (ms > 0).then_some(ms);
-        Self {
-            digest: stored.digest,
-            first_seen_ms: time(stored.first_seen_ms),
-            changed_at_ms: time(stored.changed_at_ms),
-            uploaded_by: Some(stored.uploaded_by).filter(|by| !by.is_empty()),
-        }
-    }
-}
-
-/// Adds it to a tool's document as its last member.
-fn push_provenance(document: &mut String, provenance: &ToolProvenance) {
-    if let Ok(json) = serde_json::to_string(provenance)
-        && document.pop() == Some('}')
-    {
-        document.push_str(&format!(",\"provenance\":{json}}}"));
-    }
-}
-
 /// A write of a scope's catalog.
 enum Edit {
     Replace(Arc<Upload>),
@@ -133,7 +91,7 @@ impl Toolrack {
 
     /// The catalog of a content id, which its owner may have replaced in the meantime: then it is a conflict, since
     /// what is remembered under a content id must be that content for everybody.
-    async fn load_catalog(
+    pub(super) async fn load_catalog(
         &self,
         content_id: &Arc<str>,
         owner: impl FnOnce() -> CatalogOwner,
@@ -388,79 +346,6 @@ impl Toolrack {
             several => Err(ambiguous(name, several.iter().map(|tool| tool.stored_name.to_string()))),
         }
     }
-
-    /// Reads the live tools of an assembly and stores them under their reference, once per content.
-    pub(super) async fn take_inline(&self, user: &Id, tools: &Arc<str>) -> Result<Arc<InlineUpload>, Error> {
-        let digest = Digest::of(tools.as_bytes());
-        let upload = match self.0.caches.uploads.get(&digest).await {
-            Some(upload) => upload,
-            None => {
-                let (text, limits, most) =
-                    (Arc::clone(tools), self.0.limits.entry(), self.0.limits.tools_per_catalog);
-                let read = async move { blocking(move || read_inline(&text, limits, most)).await? };
-                let upload = self.0.caches.uploads.try_get_with(digest, read).await?;
-                upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
-                upload
-            }
-        };
-        self.keep_inline(user, &upload).await?;
-        Ok(upload)
-    }
-
-    async fn keep_inline(&self, user: &Id, upload: &Arc<InlineUpload>) -> Result<(), Error> {
-        let key = InlineKey { user: user.clone(), reference: upload.reference.clone() };
-        if self.0.inline_refs.touch(&key, now_ms()).is_some() {
-            return Ok(());
-        }
-        let (service, upload) = (self.clone(), Arc::clone(upload));
-        uncancelled(async move {
-            let content_id = upload.catalog.content_id();
-            let write = InlineWrite {
-                key: key.clone(),
-                version: content_id.to_string(),
-                tools: upload.catalog.tools().iter().map(|tool| tool_row(tool)).collect(),
-                now_ms: now_ms(),
-            };
-            service.0.store.write_inline(write).await?;
-            service.0.caches.catalogs.insert(Arc::clone(&content_id), Arc::clone(&upload.catalog)).await;
-            service.0.inline_refs.remember(key, content_id, now_ms());
-            Ok(())
-        })
-        .await
-    }
-
-    /// The inline catalog of a reference of this user.
-    pub(super) async fn inline_catalog(&self, user: &Id, reference: &str) -> Result<Arc<Catalog>, Error> {
-        if Digest::from_hex(reference).is_none() {
-            return Err(unknown_reference());
-        }
-        let key = InlineKey { user: user.clone(), reference: reference.to_owned() };
-        let content_id = match self.0.inline_refs.touch(&key, now_ms()) {
-            Some(content_id) => content_id,
-            None => {
-                let content_id = self.0.store.inline_catalog(&key).await?.ok_or_else(unknown_reference)?;
-                let content_id: Arc<str> = content_id.into();
-                self.0.inline_refs.remember(key.clone(), Arc::clone(&content_id), now_ms());
-                content_id
-            }
-        };
-        match self.load_catalog(&content_id, || CatalogOwner::Inline(key.clone())).await {
-            // It expired between the two looks at the store.
-            Err(error) if error.kind() == Kind::Conflict => {
-                self.0.inline_refs.forget(&key);
-                Err(unknown_reference())
-            }
-            other => other,
-        }
-    }
-}
-
-fn unknown_reference() -> Error {
-    let detail = "this `tools_ref` is unknown, expired or another user's; send the tools with an assembly";
-    Error::with_errors(
-        Kind::UnknownToolsRef,
-        vec![FieldError::new("/tools_ref", "unknown_tools_ref", detail)],
-    )
 }
 
 /// Several tools for one name.
@@ -470,11 +355,11 @@ pub(super) fn ambiguous(name: &str, candidates: impl Iterator<Item = String>) ->
     Error::new(Kind::AmbiguousName, detail)
 }
 
-fn quarantined(warning: &Warning) -> FieldError {
+pub(super) fn quarantined(warning: &Warning) -> FieldError {
     FieldError::new(warning.pointer.clone().unwrap_or_default(), "tool_quarantined", warning.detail.clone())
 }
 
-fn too_many(count: usize, limit: usize) -> Error {
+pub(super) fn too_many(count: usize, limit: usize) -> Error {
     Error::new(Kind::TooManyTools, format!("the catalog would hold {count} tools; {limit} is the limit"))
 }
 
@@ -556,7 +441,7 @@ fn finish(
     (Arc::new(change.catalog), write, written)
 }
 
-fn tool_row(tool: &CatalogTool) -> ToolRow {
+pub(super) fn tool_row(tool: &CatalogTool) -> ToolRow {
     ToolRow {
         group: tool.tool.group().to_owned(),
         name: tool.tool.name().to_owned(),
@@ -600,30 +485,5 @@ fn build_index(catalog: &Catalog) -> CatalogIndex {
         description,
         parameters: tool.tool.parameters(),
         aliases,
-    }))
-}
-
-fn read_inline(text: &str, limits: EntryLimits, most: usize) -> Result<Arc<InlineUpload>, Error> {
-    let entries: Vec<&RawValue> = serde_json::from_str(text)
-        .map_err(|_| Error::invalid("/tools", "wrong_type", "`tools` must be an array of tools"))?;
-    if entries.len() > most {
-        return Err(too_many(entries.len(), most));
-    }
-    let upload = read_upload(entries.iter().map(|entry| entry.get()), limits, "/tools");
-    if upload.tools.is_empty() && !entries.is_empty() {
-        return Err(Error::with_errors(Kind::EmptyUpload, upload.warnings.iter().map(quarantined).collect()));
-    }
-    if upload.tools.len() > most {
-        return Err(too_many(upload.tools.len(), most));
-    }
-    let change = catalog::replace(&Catalog::default(), upload.tools);
-    let mut warnings = upload.warnings;
-    warnings.extend(change.warnings);
-    let reference = Digest::of(change.catalog.content_id().as_bytes()).to_string();
-    Ok(Arc::new(InlineUpload {
-        catalog: Arc::new(change.catalog),
-        reference,
-        warnings,
-        rejected: upload.rejected,
     }))
 }

@@ -252,7 +252,7 @@ pub(super) fn strict(profile: &str, format: &str) -> Option<Strict> {
         ("openai" | "azure", _) => Some(OPENAI_STRICT),
         ("anthropic", _) => Some(ANTHROPIC_STRICT),
         (_, "openai_chat" | "openai_responses") => Some(OPENAI_STRICT),
-        (_, "anthropic" | "bedrock_converse") => Some(Strict { request: false, ..ANTHROPIC_STRICT }),
+        (_, "anthropic" | "bedrock_converse") => Some(ANTHROPIC_STRICT),
         _ => None,
     }
 }
