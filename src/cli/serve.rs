@@ -18,7 +18,7 @@ use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::service::Toolrack;
 use crate::store::read_secret_file;
-use crate::{demo, http, telemetry};
+use crate::{demo, http, telemetry, ui};
 
 /// Runs the service until it is told to stop.
 pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
@@ -126,7 +126,9 @@ async fn run(
             stop.cancel();
         }
     });
-    let served = http::server::serve(listener, http::app(service, context, stop.clone()), stop, drain).await;
+    let served =
+        http::server::serve(listener, http::app(service, context, ui::pages(), stop.clone()), stop, drain)
+            .await;
     upkeep_stop.cancel();
     let upkeep = upkeep.await;
     // Whatever ended the server or its upkeep, what is buffered is written.

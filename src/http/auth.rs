@@ -3,18 +3,26 @@
 //! Owns the open paths, the bearer scheme and the admin key of the settings. Stored keys are the service's; what a role may
 //! ask is decided by `access`, whose data by `scoped`.
 
-use axum::http::{HeaderMap, header};
+use std::sync::LazyLock;
 
-use crate::core::keys::{KeyDigest, Principal};
+use axum::http::{HeaderMap, header};
+use secrecy::SecretString;
+
+use crate::core::keys::{KeyDigest, Principal, key_id};
+use crate::http::pages::{self, FormToken, is_open_page};
 use crate::http::problem::{Code, Problem};
-use crate::service::{KeyRefusal, Toolrack};
+use crate::service::{KeyRefusal, PageSession, Toolrack};
 
 /// Paths that need no key, with everything below `/docs`.
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
 
+/// What the forms of a server without keys carry: nobody signs in there.
+static OPEN_FORMS: LazyLock<FormToken> =
+    LazyLock::new(|| FormToken::of(&hex::encode(rand::random::<[u8; 32]>())));
+
 /// Whether a path is answered without a key.
 pub fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || path.starts_with("/docs/")
+    OPEN.contains(&path) || path.starts_with("/docs/") || is_open_page(path)
 }
 
 /// How requests are told apart.
@@ -46,6 +54,40 @@ impl Auth {
         let Self::Keys { service, .. } = self else { return Ok(Principal::Admin) };
         let (key, digest) = presented(headers)?;
         service.identify_anew(key, &digest).await?.map_err(refused)
+    }
+
+    /// Who looks at a page, and what the forms of this browser carry.
+    pub(crate) async fn identify_page(&self, headers: &HeaderMap) -> Result<(Principal, FormToken), Problem> {
+        let Self::Keys { admin, service } = self else { return Ok((Principal::Admin, OPEN_FORMS.clone())) };
+        let signed_out = || Problem::new(Code::Unauthorized, "sign in first");
+        let token = pages::cookie(headers).ok_or_else(signed_out)?;
+        let session = service.page_session(token).await?.ok_or_else(signed_out)?;
+        let principal = match session.key {
+            Some(id) => service.identify_again(id, &session.digest).await?.map_err(refused)?,
+            None if admin.is_some_and(|admin| admin.is(&session.digest)) => Principal::Admin,
+            None => return Err(signed_out()),
+        };
+        Ok((principal, FormToken::of(token)))
+    }
+
+    /// Signs a browser in with a key of the roles that may open pages; answers the token for its cookie.
+    pub async fn sign_in(&self, key: &str) -> Result<SecretString, Problem> {
+        let Self::Keys { admin, service } = self else {
+            return Err(Problem::new(Code::InvalidRequest, "this server asks for no key"));
+        };
+        let digest = KeyDigest::of(key.as_bytes());
+        let session = if admin.is_some_and(|admin| admin.is(&digest)) {
+            PageSession { key: None, digest }
+        } else {
+            let principal = service.identify_anew(key.as_bytes(), &digest).await?.map_err(refused)?;
+            if !pages::VISITORS.allows(principal.role()) {
+                let detail =
+                    format!("a key of the role {} opens no pages; admin and setup do", principal.role());
+                return Err(Problem::new(Code::Forbidden, detail));
+            }
+            PageSession { key: key_id(key.as_bytes()), digest }
+        };
+        Ok(service.begin_page_session(&session).await?)
     }
 }
 
@@ -118,7 +160,8 @@ mod tests {
 
     #[test]
     fn only_the_listed_paths_are_open() {
-        for open in ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/", "/docs/errors"] {
+        for open in ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/", "/docs/errors", "/ui/sign-in"]
+        {
             assert!(is_open(open), "{open}");
         }
         for closed in ["/", "/metrics", "/healthz/", "/docsx", "/v1/docs", "/ui", "/v1/limits"] {

@@ -21,10 +21,9 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 const DATA_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
 /// For every answer. X-Frame-Options says to old browsers what `frame-ancestors` says.
-const ALWAYS: [(HeaderName, HeaderValue); 5] = [
+const ALWAYS: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
 ];
@@ -45,6 +44,9 @@ pub(crate) fn protect(headers: &mut HeaderMap, path: &str) {
         .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/html"));
     let policy = if is_page { PAGE_POLICY } else { DATA_POLICY };
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
+    // Nobody else is told of a page. Where not even this server is, a browser does not say where a form comes from either.
+    let referrer = if is_page { "same-origin" } else { "no-referrer" };
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     for (name, value) in ALWAYS {
         headers.insert(name, value);
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tower::{Layer, Service};
@@ -28,6 +28,7 @@ use crate::http::auth::{Auth, is_open};
 use crate::http::drain;
 use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
 use crate::http::hygiene::{self, Origins};
+use crate::http::pages::{ProblemPage, Visit, check_sender, is_page};
 use crate::http::problem::{Attached, Code, Problem};
 use crate::telemetry;
 
@@ -119,17 +120,18 @@ fn is_request_id(id: &[u8]) -> bool {
     (1..=MAX_REQUEST_ID_CHARS).contains(&id.len()) && id.iter().all(allowed)
 }
 
-/// Adds the layer to a finished router: `router.layer(HttpLayer::new(context, routes))`, as the last layer, so that it sees
+/// Adds the layer to a finished router: `router.layer(HttpLayer::new(context, routes, problem_page))`, as the last layer, so that it sees
 /// the matched path and also stands in front of the fallback.
 #[derive(Debug, Clone)]
 pub struct HttpLayer {
     context: HttpContext,
     routes: Arc<RouteTable>,
+    problem_page: ProblemPage,
 }
 
 impl HttpLayer {
-    pub(crate) fn new(context: HttpContext, routes: RouteTable) -> Self {
-        Self { context, routes: Arc::new(routes) }
+    pub(crate) fn new(context: HttpContext, routes: RouteTable, problem_page: ProblemPage) -> Self {
+        Self { context, routes: Arc::new(routes), problem_page }
     }
 }
 
@@ -137,7 +139,8 @@ impl<S> Layer<S> for HttpLayer {
     type Service = HttpService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        HttpService { inner, context: self.context.clone(), routes: Arc::clone(&self.routes) }
+        let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
+        HttpService { inner, context, routes, problem_page: self.problem_page }
     }
 }
 
@@ -147,6 +150,7 @@ pub struct HttpService<S> {
     inner: S,
     context: HttpContext,
     routes: Arc<RouteTable>,
+    problem_page: ProblemPage,
 }
 
 impl<S> Service<Request> for HttpService<S>
@@ -176,6 +180,8 @@ where
             version: parts.version,
             route: parts.extensions.get::<MatchedPath>().cloned(),
             reader: self.context.origins().reader(&parts.headers),
+            page: is_page(parts.uri.path())
+                .then(|| Page { show: self.problem_page, headers: parts.headers.clone() }),
         };
         let (body, unread) = drain::watch(body, &parts.headers);
 
@@ -185,12 +191,17 @@ where
         }
 
         let limit = self.context.limits().request_timeout;
-        let admission = if is_open(parts.uri.path()) {
+        let sender = if exchange.page.is_some() { check_sender(&parts) } else { Ok(()) };
+        let admission = if let Err(problem) = sender {
+            Admission::Refused(problem)
+        } else if is_open(parts.uri.path()) {
             Admission::Free
         } else if let (Auth::None, Err(problem)) =
             (self.context.auth(), self.context.origins().check_own(&parts))
         {
             Admission::Refused(problem)
+        } else if exchange.page.is_some() {
+            Admission::Unknown
         } else {
             match self.context.auth().identify(&parts.headers) {
                 Some(identified) => exchange.admit(&self.context, &self.routes, &mut parts, identified),
@@ -297,6 +308,16 @@ impl Exchange {
         }
     }
 
+    /// Who sends a request, asked of the store where that is needed.
+    async fn identify(&self, context: &HttpContext, parts: &mut Parts) -> Result<Principal, Problem> {
+        if self.page.is_none() {
+            return context.auth().identify_anew(&parts.headers).await;
+        }
+        let (principal, token) = context.auth().identify_page(&parts.headers).await?;
+        parts.extensions.insert(token);
+        Ok(principal)
+    }
+
     /// Waits until a request is let in.
     async fn enter(
         &mut self,
@@ -308,7 +329,7 @@ impl Exchange {
         let waiting = match held {
             Held::Slot(waiting) => waiting,
             Held::Keys => {
-                let identified = context.auth().identify_anew(&parts.headers).await;
+                let identified = self.identify(context, parts).await;
                 match self.admit(context, routes, parts, identified) {
                     Admission::Free => return Ok(None),
                     Admission::Slot(slot) => return Ok(Some(slot)),
@@ -361,6 +382,14 @@ struct Exchange {
     route: Option<MatchedPath>,
     /// See [`Origins::reader`].
     reader: Option<HeaderValue>,
+    /// Where it is for a page.
+    page: Option<Page>,
+}
+
+/// What shows the problem of a page.
+struct Page {
+    show: ProblemPage,
+    headers: HeaderMap,
 }
 
 impl Exchange {
@@ -398,6 +427,11 @@ impl Exchange {
             }
             None => return None,
         };
+        if let Some(Page { show, headers }) = &self.page {
+            let (uri, method, request_id) = (&self.uri, &self.method, self.id.as_str());
+            *response = show(&problem, &Visit { uri, method, headers, request_id });
+            return Some(problem);
+        }
         *response.body_mut() = problem.body(Some(self.uri.path()), Some(self.id.as_str()));
         response.headers_mut().remove(header::CONTENT_LENGTH);
         Some(problem)

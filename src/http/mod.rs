@@ -17,6 +17,7 @@ pub mod health;
 pub mod hygiene;
 pub mod layers;
 pub mod openapi;
+pub mod pages;
 pub mod problem;
 mod refusal;
 pub mod router;

@@ -301,6 +301,11 @@ impl Problem {
         &self.0.errors
     }
 
+    /// What the answer says in its headers.
+    pub fn headers(&self) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+        self.0.headers.iter().map(|(name, value)| (name, value))
+    }
+
     /// What the log should say beside the detail.
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()

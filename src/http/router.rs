@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use crate::http::access::RouteTable;
 use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
+use crate::http::pages::{Pages, VISITORS};
 use crate::http::v1::{
     assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, search, sessions,
     setup,
@@ -24,7 +25,7 @@ const OPENAPI_PATH: &str = "/openapi.json";
 
 /// What handlers can take out of the router.
 #[derive(Debug, Clone)]
-pub(crate) struct AppState {
+pub struct AppState {
     service: Toolrack,
     context: HttpContext,
     draining: Draining,
@@ -81,6 +82,8 @@ fn routes() -> Routes {
 fn scope_routes() -> Routes {
     vec![
         routes!(configs::read, configs::replace, configs::change, configs::delete),
+        routes!(configs::versions),
+        routes!(configs::restore),
         routes!(catalogs::read, catalogs::replace, catalogs::change, catalogs::delete),
         routes!(catalogs::read_tool),
         routes!(catalogs::lint),
@@ -100,14 +103,19 @@ pub(crate) fn api() -> (Router<AppState>, utoipa::openapi::OpenApi) {
     routes().into_iter().fold(router, join).split_for_parts()
 }
 
-/// The whole HTTP interface. From the cancellation of `stop` on it is not ready any more.
-pub fn app(service: Toolrack, context: HttpContext, stop: CancellationToken) -> Router {
+/// The whole HTTP interface, with the pages. From the cancellation of `stop` on it is not ready any more.
+pub fn app(service: Toolrack, context: HttpContext, pages: Pages, stop: CancellationToken) -> Router {
     let (api, document) = api();
-    let layer = HttpLayer::new(context.clone(), RouteTable::of(&document));
+    let mut table = RouteTable::of(&document);
+    for (method, path) in pages.routes {
+        table.add(method, path, VISITORS);
+    }
+    let layer = HttpLayer::new(context.clone(), table, pages.problem);
     let document = Bytes::from(openapi::json(&openapi::finished(document)));
     let serve_document = move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
     api.route(OPENAPI_PATH, get(serve_document))
         .merge(docs::router(OPENAPI_PATH))
+        .merge(pages.router)
         .layer(layer)
         .with_state(AppState { service, context, draining: Draining(stop) })
 }

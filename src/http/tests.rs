@@ -176,7 +176,7 @@ async fn serve() -> SocketAddr {
         .route("/v1/panics", get(panics))
         .route("/v1/sleeps", get(std::future::pending::<()>))
         .merge(docs::router("/openapi.json"))
-        .layer(HttpLayer::new(context.clone(), table))
+        .layer(HttpLayer::new(context.clone(), table, plain_problem))
         .with_state(context);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -185,6 +185,11 @@ async fn serve() -> SocketAddr {
         axum::serve(listener, app).await
     });
     address
+}
+
+/// There are no pages here.
+fn plain_problem(problem: &Problem, _: &pages::Visit<'_>) -> Response {
+    problem.code().status().into_response()
 }
 
 /// Sends bytes as they are, then reads the answer until the connection ends or its length is there.

@@ -93,7 +93,7 @@ pub struct AuditDocument {
     pub at_ms: i64,
     /// The id of a key; or `admin` (the admin key of the settings), `no-auth`, or `cli` (a command of the program).
     pub actor: String,
-    /// `config.put`, `config.patch`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`, `key.create`,
+    /// `config.put`, `config.patch`, `config.restore`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`, `key.create`,
     /// `key.patch`, `key.revoke`, `key.rotate`, `session.delete` or `session.reset`; later versions may have others.
     pub action: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,7 @@ mod ledger;
 mod lint;
 mod listing_bases;
 mod matcher_test;
+mod page_sessions;
 mod preload;
 mod provenance;
 mod ranking;
@@ -31,6 +32,7 @@ mod secrets;
 mod session;
 mod session_documents;
 mod sessions;
+mod setup;
 mod stripes;
 mod upkeep;
 mod vectors;
@@ -64,6 +66,7 @@ pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
 pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
 };
+pub use page_sessions::{PAGE_SESSION_SECONDS, PageSession};
 pub use provenance::ToolProvenance;
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
@@ -73,6 +76,7 @@ pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
     WarmDocument,
 };
+pub use setup::{ConfigVersionDocument, ConfigVersionList, DraftBase, SetupDraft};
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]

@@ -74,9 +74,11 @@ pub struct EffectiveConfig {
 }
 
 /// How a write changes a document.
-enum Edit {
+pub(super) enum Edit {
     Replace(Value),
     Patch(Value),
+    /// Replaces it by one that it was.
+    Restore(Value),
 }
 
 impl Toolrack {
@@ -109,7 +111,7 @@ impl Toolrack {
         self.edit_config(actor, scope, Edit::Patch(patch), expected, dry_run).await
     }
 
-    async fn edit_config(
+    pub(super) async fn edit_config(
         &self,
         actor: &Actor,
         scope: &Scope,
@@ -141,6 +143,7 @@ impl Toolrack {
             let action = match edit {
                 Edit::Replace(_) => "config.put",
                 Edit::Patch(_) => "config.patch",
+                Edit::Restore(_) => "config.restore",
             };
             let notes =
                 self.config_notes(actor, action, scope, &self.config_changes(scope, &before, &planned_head));
@@ -187,7 +190,7 @@ impl Toolrack {
     /// Checks an edit and seals its secret; nothing is written.
     fn plan_edit(&self, scope: &Scope, before: &Head, edit: &Edit) -> Result<PlannedEdit, Error> {
         let document = match edit {
-            Edit::Replace(document) => document.clone(),
+            Edit::Replace(document) | Edit::Restore(document) => document.clone(),
             Edit::Patch(patch) => policy::apply_patch(&Value::Object(before.layer.to_json()), patch),
         };
         let parsed = policy::parse(&document).map_err(refused)?;

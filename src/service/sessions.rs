@@ -312,6 +312,8 @@ impl Toolrack {
         }
         self.expire_keys().await?;
         self.expire_audit().await?;
+        self.expire_page_sessions().await?;
+        self.expire_drafts().await?;
         let unused_since = now_ms() - VECTOR_TTL_MS;
         while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
         {

@@ -22,6 +22,7 @@ mod lock;
 mod private_file;
 mod rotation;
 mod secrets;
+mod setup;
 mod sql;
 mod sqlite;
 mod writer;
@@ -48,6 +49,9 @@ pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use private_file::{SecretFileError, read_secret_file};
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
+pub use setup::{
+    CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite,
+};
 pub use sqlite::{OpenError, SqliteOptions, SqliteStore, database_file};
 
 /// Why a read or a write did not happen.
@@ -428,7 +432,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + AuditStore + Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + AuditStore + SetupStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 

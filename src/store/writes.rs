@@ -11,6 +11,7 @@ use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
 use super::audit::note;
+use super::setup::note_version;
 use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
@@ -78,7 +79,7 @@ fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {
 
 /// What a compare-and-set looks at.
 #[derive(Default)]
-struct ScopeState {
+pub(super) struct ScopeState {
     /// Whether anything was ever written.
     begun: bool,
     written: bool,
@@ -148,6 +149,8 @@ impl Operation for WriteConfig {
                     };
                     statement.execute(&mut *connection).await?;
                 }
+                let actor = write.notes.audit.as_ref().map_or("", |audit| &audit.entry.actor);
+                note_version(connection, [kind, id], write.now_ms, actor).await?;
             }
             None if state.written => {
                 let delete = sqlx::query(sql::CONFIG_DELETE).bind(kind).bind(id).bind(write.now_ms);
@@ -170,16 +173,22 @@ pub(super) struct WriteCatalog {
     pub(super) write: CatalogWrite,
 }
 
+impl WriteCatalog {
+    /// Refuses a write that was made for another version.
+    pub(super) async fn check(&self, connection: &mut SqliteConnection) -> Result<ScopeState, StoreError> {
+        let state = scope_state(connection, &self.scope).await?;
+        let is_expected = state.catalog_version == self.write.expected_version;
+        if is_expected { Ok(state) } else { Err(StoreError::Conflict) }
+    }
+}
+
 impl Operation for WriteCatalog {
     type Output = ();
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let Self { scope, write } = self;
         let owner = [scope.kind(), scope.id().as_str()];
-        let state = scope_state(connection, scope).await?;
-        if state.catalog_version != write.expected_version {
-            return Err(StoreError::Conflict);
-        }
+        let state = self.check(connection).await?;
         begin(connection, &state, &write.notes).await?;
         if let Some(audit) = &write.notes.audit {
             note(connection, audit, None, None).await?;

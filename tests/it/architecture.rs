@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("lib", &[]),
-    ("cli", &["config", "core", "demo", "eval", "http", "rerank", "service", "store", "telemetry"]),
+    ("cli", &["config", "core", "demo", "eval", "http", "rerank", "service", "store", "telemetry", "ui"]),
     ("demo", &["core", "service", "telemetry"]),
     ("eval", &["core", "service"]),
     ("http", &["core", "service", "telemetry"]),
+    ("ui", &["core", "http", "service"]),
     ("service", &["core", "rerank", "store", "telemetry"]),
     ("store", &["core"]),
     ("rerank", &["core"]),
@@ -22,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Crates that belong to one part.
 const CRATES: &[(&str, &[&str])] = &[
     // Telemetry names methods and statuses in its labels.
-    ("axum", &["http", "cli", "telemetry"]),
+    ("axum", &["http", "ui", "cli", "telemetry"]),
     ("clap", &["cli", "main"]),
     ("reqwest", &["rerank"]),
     ("sqlx", &["store"]),

@@ -4,7 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema};
 
@@ -14,13 +16,14 @@ use crate::http::body::{ApiJson, ApiQuery};
 use crate::http::by::By;
 use crate::http::etag::{self, IF_MATCH, IF_NONE_MATCH, IfMatch, IfNoneMatch};
 use crate::http::problem::Problem;
-use crate::service::{ConfigWritten, Toolrack};
+use crate::http::scoped::names_nobody;
+use crate::service::{ConfigVersionList, ConfigWritten, Toolrack};
 
 /// What one scope says; every key may be absent, then it is inherited (defaults < user < project).
 #[derive(Debug)]
 pub struct ScopeConfig;
 
-impl utoipa::ToSchema for ScopeConfig {
+impl ToSchema for ScopeConfig {
     fn name() -> std::borrow::Cow<'static, str> {
         "ScopeConfig".into()
     }
@@ -135,6 +138,53 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     service.delete_config(&actor, &scope, expected.revision()?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// List earlier configs
+///
+/// The documents that this config was, the latest first: the one in force and at most ten before it, without secrets. Deleting
+/// a config keeps them.
+#[utoipa::path(get, path = "/config/versions", operation_id = "list_scope_config_versions", tag = "configs",
+    responses((status = 200, description = "The documents", body = ConfigVersionList)))]
+pub(crate) async fn versions(
+    State(service): State<Toolrack>,
+    ScopePath(scope): ScopePath,
+    _query: ApiQuery<NoQuery>,
+) -> Result<Json<ConfigVersionList>, Problem> {
+    Ok(Json(service.config_versions(&scope).await?))
+}
+
+/// Which document to put back.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigRestoreBody {
+    /// As `GET …/config/versions` tells it.
+    revision: i64,
+}
+
+names_nobody!(ConfigRestoreBody);
+
+/// Put an earlier config back
+///
+/// Writes a document again that this config was, as a new revision. Secrets are no part of it: the stored ones stay as long as
+/// their endpoint has the same scheme, host and port, else they are cleared with a warning.
+#[utoipa::path(post, path = "/config/restore", operation_id = "restore_scope_config", tag = "configs",
+    params(WriteQuery, ("If-Match" = Option<String>, Header, description = IF_MATCH)),
+    request_body = ConfigRestoreBody,
+    responses(
+        (status = 200, description = "What changed", body = ConfigWritten, headers(("ETag" = String, description = "Its version, for If-Match"))),
+        (status = 409), (status = 412),
+    ))]
+pub(crate) async fn restore(
+    State(service): State<Toolrack>,
+    ScopePath(scope): ScopePath,
+    ApiQuery(query): ApiQuery<WriteQuery>,
+    By(actor): By,
+    expected: IfMatch,
+    ApiJson(body): ApiJson<ConfigRestoreBody>,
+) -> Result<Response, Problem> {
+    let (expected, dry_run) = (expected.revision()?, query.dry_run());
+    written(service.restore_config(&actor, &scope, body.revision, expected, dry_run).await?)
 }
 
 /// The ETag of an answer is what is stored: after a dry run still the old one.

@@ -125,11 +125,17 @@ impl KeyRing {
     }
 
     fn identify(&self, key: &[u8], digest: &KeyDigest, now: i64) -> Result<Principal, KeyRefusal> {
+        let unknown = || if is_misspelt(key) { KeyRefusal::Misspelt } else { KeyRefusal::Unknown };
+        self.accept(key_id(key).ok_or_else(unknown)?, digest, now).map_err(|refusal| match refusal {
+            KeyRefusal::Unknown => unknown(),
+            other => other,
+        })
+    }
+
+    /// Who holds the key of this id and digest.
+    fn accept(&self, id: KeyId, digest: &KeyDigest, now: i64) -> Result<Principal, KeyRefusal> {
         let keys = self.read();
-        let known = key_id(key).and_then(|id| keys.get(&id)).filter(|known| known.digest.is(digest));
-        let Some(known) = known else {
-            return Err(if is_misspelt(key) { KeyRefusal::Misspelt } else { KeyRefusal::Unknown });
-        };
+        let known = keys.get(&id).filter(|known| known.digest.is(digest)).ok_or(KeyRefusal::Unknown)?;
         if known.revoked_at_ms.is_some() {
             return Err(KeyRefusal::Revoked);
         }
@@ -215,6 +221,21 @@ impl Toolrack {
     ) -> Result<Result<Principal, KeyRefusal>, Error> {
         self.refresh_keys().await?;
         Ok(self.0.keys.identify(key, digest, now_ms()))
+    }
+
+    /// Who holds the key that a browser was signed in with, after a look at the store.
+    ///
+    /// # Errors
+    /// As [`Self::identify_anew`].
+    pub async fn identify_again(
+        &self,
+        id: KeyId,
+        digest: &KeyDigest,
+    ) -> Result<Result<Principal, KeyRefusal>, Error> {
+        if self.0.keys.is_stale() {
+            self.refresh_keys().await?;
+        }
+        Ok(self.0.keys.accept(id, digest, now_ms()))
     }
 
     /// Whether some stored key is an admin's.

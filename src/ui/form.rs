@@ -1,0 +1,108 @@
+//! What a form sends: its fields by name, once its token was checked.
+
+use axum::body::Body;
+use axum::extract::{FromRef, FromRequest, Multipart, Request};
+use axum::http::header;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+
+use crate::http::layers::HttpContext;
+use crate::http::pages::FormToken;
+use crate::http::problem::{Code, Problem};
+
+/// The field that every form carries.
+pub(super) const TOKEN_FIELD: &str = "form_token";
+
+/// The fields of a form, in their order.
+#[derive(Default)]
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl std::fmt::Debug for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // It may hold a key.
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Form {
+    /// The first value of a field, without white space around it; empty when it is not there.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim()).unwrap_or_default()
+    }
+
+    /// All values of a field.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a field is there, as a checked box is.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
+    /// The fields of this prefix, by the rest of their names.
+    pub(super) fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0
+            .iter()
+            .filter_map(move |(key, value)| key.strip_prefix(prefix).map(|rest| (rest, value.as_str())))
+    }
+}
+
+impl<S> FromRequest<S> for Form
+where
+    S: Send + Sync,
+    HttpContext: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let token: Option<FormToken> = request.extensions().get().cloned();
+        let form = Self::read(request, state).await?;
+        // Pages that need no key have no token; nobody else's page can send them anything (`check_sender`).
+        if token.is_some_and(|token| !token.is(form.text(TOKEN_FIELD))) {
+            let detail = "this form is from before you signed in; load the page again";
+            return Err(Problem::new(Code::Forbidden, detail));
+        }
+        Ok(form)
+    }
+}
+
+impl Form {
+    async fn read<S>(request: Request, state: &S) -> Result<Self, Problem>
+    where
+        S: Send + Sync,
+        HttpContext: FromRef<S>,
+    {
+        let limit = HttpContext::from_ref(state).limits().body_bytes;
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_multipart = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
+        let (parts, body) = request.into_parts();
+        let body = Limited::new(body, limit);
+        if !is_multipart {
+            let read = body.collect().await.map_err(|error| refused(&*error, limit))?;
+            let fields = url::form_urlencoded::parse(&read.to_bytes()).into_owned().collect();
+            return Ok(Self(fields));
+        }
+        let request = Request::from_parts(parts, Body::new(body));
+        let unreadable = || Problem::new(Code::InvalidRequest, "this form cannot be read");
+        let mut multipart = Multipart::from_request(request, state).await.map_err(|_| unreadable())?;
+        let mut fields = Vec::new();
+        while let Some(field) = multipart.next_field().await.map_err(|_| unreadable())? {
+            let name = field.name().unwrap_or_default().to_owned();
+            let bytes = field.bytes().await.map_err(|_| {
+                Problem::new(Code::PayloadTooLarge, format!("what is sent is at most {limit} bytes long"))
+            })?;
+            let text = String::from_utf8(bytes.to_vec()).map_err(|_| {
+                Problem::new(Code::InvalidUtf8, format!("the file in `{name}` is no UTF-8 text"))
+            })?;
+            fields.push((name, text));
+        }
+        Ok(Self(fields))
+    }
+}
+
+fn refused(error: &(dyn std::error::Error + 'static), limit: usize) -> Problem {
+    if error.is::<LengthLimitError>() {
+        return Problem::new(Code::PayloadTooLarge, format!("what is sent is at most {limit} bytes long"));
+    }
+    Problem::new(Code::InvalidRequest, "the form was cut off")
+}

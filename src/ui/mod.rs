@@ -1,0 +1,65 @@
+//! The pages for people below `/ui`: setting up, trying, and seeing what it does.
+//!
+//! Owns what a page shows and what its forms mean; every decision is the service's, and the API's routes ask the same
+//! functions. Pages are made on the server, read without JavaScript, and hold no script and no style themselves. Who may open
+//! one is decided by `http`.
+
+mod assets;
+mod form;
+mod language;
+mod layout;
+mod parts;
+mod problem;
+mod scopes;
+mod sign_in;
+mod visitor;
+
+use axum::Router;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use maud::Markup;
+
+use crate::http::pages::{PAGE_POLICY, Pages, is_open_page};
+use crate::http::router::AppState;
+
+/// Every page and every form.
+fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
+    vec![
+        ("/ui", get(scopes::start)),
+        ("/ui/sign-in", get(sign_in::form).post(sign_in::enter)),
+        ("/ui/sign-out", post(sign_in::leave)),
+        ("/ui/language", get(sign_in::choose_language)),
+        ("/ui/scopes", get(scopes::choose)),
+    ]
+}
+
+/// The pages of a server.
+pub fn pages() -> Pages {
+    let mut router = Router::new();
+    let mut guarded = Vec::new();
+    for (path, handlers) in routes() {
+        if !is_open_page(path) {
+            // What a page does not take is answered by its handlers.
+            guarded.extend([(Method::GET, path), (Method::POST, path)]);
+        }
+        router = router.route(path, handlers);
+    }
+    for (path, answer) in assets::FILES {
+        router = router.route(path, get(move || async move { assets::file(answer) }));
+    }
+    Pages { router, routes: guarded, problem: problem::page }
+}
+
+/// A page as an answer.
+fn shown(page: Markup) -> Response {
+    let headers = [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "no-store")];
+    let mut response = (headers, page.into_string()).into_response();
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, PAGE_POLICY);
+    response
+}
+
+/// Leads on to another page of this server.
+fn go(path: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
+}

@@ -1,0 +1,190 @@
+//! Parts that several pages are made of.
+
+use maud::{Markup, Render, html};
+
+use super::language::{Language, number, percent};
+use crate::core::warning::Warning;
+
+/// How something stands; always with a word beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Info,
+    Ok,
+    Warn,
+    Bad,
+}
+
+impl State {
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// What a page is called, what it answers, and what can be done on it.
+pub(super) fn head(title: &str, about: impl Render, actions: Option<Markup>) -> Markup {
+    html! {
+        div.head {
+            div {
+                h1 { (title) }
+                p.about { (about) }
+            }
+            @if let Some(actions) = actions { div.actions { (actions) } }
+        }
+    }
+}
+
+/// A surface with a title.
+pub(super) fn card(title: impl Render, note: impl Render, content: &Markup) -> Markup {
+    html! {
+        section.card {
+            div.card-head { h2 { (title) } span.note { (note) } }
+            (content)
+        }
+    }
+}
+
+/// What happened, what still works and what to do about it.
+pub(super) fn notice(state: State, title: impl Render, text: impl Render) -> Markup {
+    html! {
+        div class={"notice " (state.class())} role=(if state == State::Bad { "alert" } else { "status" }) {
+            (mark(state))
+            div { strong { (title) } " " (text) }
+        }
+    }
+}
+
+/// The shape of a state: each has its own.
+pub(super) fn mark(state: State) -> Markup {
+    html! { span class={"mark " (state.class())} aria-hidden="true" {} }
+}
+
+/// A short word about something.
+pub(super) fn tag(state: State, text: impl Render) -> Markup {
+    html! { span class={"tag " (state.class())} { (text) } }
+}
+
+/// The warnings of an answer.
+pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
+    if warnings.is_empty() {
+        return html! {};
+    }
+    html! {
+        details.notice.warn open[warnings.len() <= 5] {
+            summary {
+                (mark(State::Warn))
+                strong {
+                    (number(warnings.len())) " "
+                    (language.say(if warnings.len() == 1 { "warning" } else { "warnings" }, "条警告"))
+                }
+            }
+            ul.lines {
+                @for warning in warnings.iter().take(50) {
+                    li {
+                        code { (warning.code) } " "
+                        @if let Some(tool) = &warning.tool { b { (tool) } ": " }
+                        (warning.detail)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An empty page: one sentence and one way on.
+pub(super) fn empty(title: &str, text: impl Render, action: Option<Markup>) -> Markup {
+    html! {
+        div.empty {
+            svg viewBox="0 0 120 48" width="120" height="48" aria-hidden="true" {
+                path d="M4 6h112M24 6v14M60 6v26M96 6v9";
+            }
+            h2 { (title) }
+            p { (text) }
+            @if let Some(action) = action { (action) }
+        }
+    }
+}
+
+/// A part of the tokens of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    /// The class that gives its colour: `core`, `bridge`, `warm`, `listing` or `rest`.
+    pub(super) class: &'static str,
+    pub(super) tokens: u64,
+}
+
+/// What is sent beside what is not, as a bar with its figures.
+pub(super) fn token_bar(language: Language, shares: &[Share], size: &str) -> Markup {
+    let whole: u64 = shares.iter().map(|share| share.tokens).sum();
+    let sent: u64 = shares.iter().filter(|share| share.class != "rest").map(|share| share.tokens).sum();
+    let label = match language {
+        Language::English => format!("{} of {} tokens are sent", number(sent), number(whole)),
+        Language::Chinese => format!("共 {} 词元,发送 {}", number(whole), number(sent)),
+    };
+    let mut at = 0;
+    html! {
+        svg class={"tokens " (size)} role="img" aria-label=(label) {
+            @for share in shares.iter().filter(|share| share.tokens > 0) {
+                rect class={"t-" (share.class)} x=(part(at, whole)) width=(part(share.tokens, whole)) y="0" height="100%" {}
+                ({ at += share.tokens; "" })
+            }
+        }
+        ul.legend {
+            @for share in shares {
+                li {
+                    svg width="10" height="10" aria-hidden="true" { rect class={"t-" (share.class)} width="10" height="10" {} }
+                    (share_name(language, share.class)) " " b { (number(share.tokens)) }
+                }
+            }
+        }
+    }
+}
+
+fn share_name(language: Language, class: &str) -> &'static str {
+    match class {
+        "core" => language.say("Core", "核心"),
+        "bridge" => language.say("Bridge", "桥接"),
+        "warm" => language.say("Warm", "热集"),
+        "listing" => language.say("Listing", "清单"),
+        _ => language.say("Not sent", "未发送"),
+    }
+}
+
+/// A part of a whole as a length in per cent, two decimals.
+pub(super) fn part(part: u64, whole: u64) -> String {
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
+    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+}
+
+/// How much less is sent than there is.
+pub(super) fn saved(sent: u64, whole: u64) -> String {
+    percent(whole.saturating_sub(sent), whole)
+}
+
+/// How sure a match is: bars and a word.
+pub(super) fn confidence(language: Language, level: &str) -> Markup {
+    let (bars, word) = match level {
+        "high" => (3, language.say("high", "高")),
+        "medium" => (2, language.say("medium", "中")),
+        _ => (1, language.say("low", "低")),
+    };
+    html! {
+        span.sure {
+            svg width="16" height="12" aria-hidden="true" {
+                @for bar in 0..3 {
+                    rect.on[bar < bars] x=(bar * 6) width="4" y=(8 - 4 * bar) height=(4 + 4 * bar) {}
+                }
+            }
+            (word)
+        }
+    }
+}
+
+/// One figure with its name and what it means.
+pub(super) fn figure(name: &str, value: impl Render, note: impl Render) -> Markup {
+    html! { div { dt { (name) } dd { (value) } dd.note { (note) } } }
+}
