@@ -81,20 +81,25 @@ impl CatalogTool {
 
     /// The tool as a document to show and to upload again: its stored name, and what else it is called.
     pub fn write_document(&self, out: &mut String) {
+        self.write_version(&self.tool, out);
+    }
+
+    /// Another version of this tool as such a document.
+    pub fn write_version(&self, version: &Tool, out: &mut String) {
         out.push_str("{\"name\":");
         push_string(&self.stored_name, out);
-        if self.tool.name() != &*self.stored_name {
+        if version.name() != &*self.stored_name {
             out.push_str(",\"uploaded_name\":");
-            push_string(self.tool.name(), out);
+            push_string(version.name(), out);
         }
         if let Some(wire) = &self.mapped_name {
             out.push_str(",\"wire_name\":");
             push_string(wire, out);
         }
         out.push_str(",\"group\":");
-        push_string(self.tool.group(), out);
+        push_string(version.group(), out);
         out.push(',');
-        out.push_str(self.tool.from_description());
+        out.push_str(version.from_description());
     }
 
     /// The tool as it stands in an array for this target.
@@ -365,11 +370,8 @@ pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimi
 
 impl Upload {
     fn take(&mut self, tool: Tool, pointer: &str) {
-        let hidden = hidden_in_text(tool.body());
-        if hidden > 0 {
-            let detail =
-                format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
-            self.warnings.push(Warning::new("hidden_characters", detail).at(pointer).for_tool(tool.name()));
+        if let Some(warning) = hidden_warning(&tool) {
+            self.warnings.push(warning.at(pointer).for_tool(tool.name()));
         }
         if !takes_object(tool.parameters()) {
             let detail = "the schema's root is no object: arguments are sent under the key `value`, and are not checked";
@@ -411,6 +413,18 @@ impl Upload {
         self.warnings.push(warning);
         self.rejected.push(reason);
     }
+}
+
+/// The warning about a tool whose texts hold characters that nobody sees.
+fn hidden_warning(tool: &Tool) -> Option<Warning> {
+    let hidden = hidden_in_text(tool.body());
+    let detail = format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
+    (hidden > 0).then(|| Warning::new("hidden_characters", detail))
+}
+
+/// What an upload warns of in the texts of one tool.
+pub fn text_warnings(tool: &Tool) -> Vec<Warning> {
+    [hidden_warning(tool), suspicion::warning(tool.body())].into_iter().flatten().collect()
 }
 
 /// What a write does to a catalog.

@@ -30,6 +30,7 @@ pub mod policy;
 pub mod profile;
 pub mod ranking;
 pub mod rate;
+pub mod review;
 pub mod schema;
 pub mod selector;
 pub mod semantic;

@@ -34,6 +34,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "The embedding model beside a reranker did not answer; words alone chose what is ranked. The warning tells why.",
     ),
     (
+        "held_dropped",
+        "Versions of tools that waited for an administrator are gone: the write has the approved ones, removes the tools, or needs no approval.",
+    ),
+    (
         "hidden_characters",
         "A tool's texts hold characters that are not shown; whatever a model sees leaves them out.",
     ),
@@ -90,6 +94,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
     (
         "suspicious_text",
         "A tool's texts speak to the model in place of describing the tool: look at it before agents do. It is stored all the same.",
+    ),
+    (
+        "tool_held",
+        "With `require_review_on_change`: the uploaded version of a tool waits for an administrator, and the approved one stays in use.",
     ),
     (
         "tool_left_out",

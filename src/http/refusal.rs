@@ -10,6 +10,7 @@ fn code_of(kind: Kind) -> Code {
     match kind {
         Kind::Invalid => Code::InvalidRequest,
         Kind::Unsupported => Code::Unsupported,
+        Kind::Forbidden => Code::Forbidden,
         Kind::PreconditionFailed => Code::PreconditionFailed,
         Kind::Conflict => Code::Conflict,
         Kind::NotFound => Code::NotFound,

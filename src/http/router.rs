@@ -14,8 +14,8 @@ use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
 use crate::http::pages::{Pages, VISITORS};
 use crate::http::v1::{
-    assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, search, sessions,
-    setup,
+    assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, reviews, search,
+    sessions, setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;
@@ -87,6 +87,9 @@ fn scope_routes() -> Routes {
         routes!(catalogs::read, catalogs::replace, catalogs::change, catalogs::delete),
         routes!(catalogs::read_tool),
         routes!(catalogs::lint),
+        routes!(reviews::list),
+        routes!(reviews::approve),
+        routes!(reviews::reject),
     ]
 }
 

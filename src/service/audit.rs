@@ -11,12 +11,12 @@ use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::keys::{KeyId, Principal, Role};
 use crate::core::policy::ConfigDiff;
 use crate::core::text::clip;
-use crate::store::{AuditEntry, AuditQuery, AuditRow, AuditWrite, Beginner};
+use crate::store::{AuditEntry, AuditQuery, AuditRow, AuditWrite, Beginner, ReviewWrite};
 
-use super::catalogs::{CatalogDiff, NameList};
+use super::catalogs::{CatalogWritten, NameList};
 
 /// Names of one list that an entry tells; their number is always whole.
-const MAX_NAMES: usize = 20;
+pub(super) const MAX_NAMES: usize = 20;
 
 /// Longest name in an entry, in characters.
 const MAX_NAME_CHARS: usize = 100;
@@ -75,7 +75,7 @@ impl Actor {
         }
     }
 
-    fn is_admin(&self) -> bool {
+    pub(super) fn is_admin(&self) -> bool {
         !matches!(self.who, Who::Key(_, role) if role != Role::Admin)
     }
 }
@@ -93,8 +93,9 @@ pub struct AuditDocument {
     pub at_ms: i64,
     /// The id of a key; or `admin` (the admin key of the settings), `no-auth`, or `cli` (a command of the program).
     pub actor: String,
-    /// `config.put`, `config.patch`, `config.restore`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`, `key.create`,
-    /// `key.patch`, `key.revoke`, `key.rotate`, `session.delete` or `session.reset`; later versions may have others.
+    /// `config.put`, `config.patch`, `config.restore`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`,
+    /// `key.create`, `key.patch`, `key.revoke`, `key.rotate`, `session.delete`, `session.reset`, `tool.approve` or
+    /// `tool.reject`; later versions may have others.
     pub action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -237,10 +238,18 @@ pub(super) fn of_config(diff: &ConfigDiff) -> Value {
     })
 }
 
-/// The tools of a catalog that changed.
-pub(super) fn of_catalog(diff: &CatalogDiff) -> Value {
-    let list = |list: &NameList| names(list.names.iter().map(String::as_str));
-    json!({"added": list(&diff.added), "changed": list(&diff.changed), "removed": list(&diff.removed)})
+/// The tools of a catalog that changed, and the versions that wait from now on or no more.
+pub(super) fn of_catalog(written: &CatalogWritten, reviews: &ReviewWrite) -> Value {
+    let (diff, list) = (&written.diff, |list: &NameList| names(list.names.iter().map(String::as_str)));
+    let mut summary =
+        json!({"added": list(&diff.added), "changed": list(&diff.changed), "removed": list(&diff.removed)});
+    if written.held.count > 0 {
+        summary["held"] = list(&written.held);
+    }
+    if !reviews.drop.is_empty() {
+        summary["held_dropped"] = names(reviews.drop.iter().map(|tool| &*tool.name));
+    }
+    summary
 }
 
 /// The first names with the number of all.

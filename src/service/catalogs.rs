@@ -1,7 +1,6 @@
 //! The stored catalogs of users and projects.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,11 +9,12 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::audit::{Actor, Subject, names, of_catalog};
+use super::catalog_change::{Edit, Planned, plan_change, plan_removal};
 use super::heads::Head;
 use super::provenance::{ToolProvenance, push_provenance};
 use super::scopes::begun_too_many;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
-use crate::core::catalog::{self, Catalog, CatalogTool, Change, Incoming, StoredCounts, Upload, read_upload};
+use crate::core::catalog::{Catalog, CatalogTool, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
 use crate::core::lexical::Document;
@@ -54,6 +54,9 @@ pub struct CatalogWritten {
     pub catalog_version: String,
     #[serde(flatten)]
     pub diff: CatalogDiff,
+    /// With `require_review_on_change`: tools whose uploaded version waits for an administrator. They are served in their approved
+    /// version, and stand in `unchanged` or `added` as well.
+    pub held: NameList,
     /// Whether nothing was written.
     pub dry_run: bool,
     pub warnings: Vec<Warning>,
@@ -64,12 +67,6 @@ pub struct CatalogWritten {
 pub struct ToolDocument {
     pub json: String,
     pub version: String,
-}
-
-/// A write of a scope's catalog.
-enum Edit {
-    Replace(Arc<Upload>),
-    Patch(Arc<Upload>, Arc<[String]>),
 }
 
 impl Toolrack {
@@ -203,16 +200,11 @@ impl Toolrack {
             tries += 1;
             let head = self.fresh_head(scope).await?;
             check_version(&head, expected)?;
-            let current = self.stored_catalog(scope, &head).await?;
-            let (change, upload_warnings) = plan_change(Arc::clone(&current), edit).await?;
-            let limit = self.0.limits.tools_per_catalog;
-            if change.catalog.len() > limit {
-                return Err(too_many(change.catalog.len(), limit));
-            }
-            let unchanged = change.catalog.content_id() == current.content_id();
-            let (catalog, mut write, mut written) =
-                finish(change, &current, head.row.catalog_version.clone(), &actor.name(), dry_run);
-            written.warnings.splice(0..0, upload_warnings);
+            let before = self.before(scope, &head).await?;
+            let (limit, current) = (self.0.limits.tools_per_catalog, before.catalog.content_id());
+            let Planned { catalog, mut write, written } =
+                plan_change(before, edit, limit, actor.name(), dry_run).await?;
+            let unchanged = catalog.content_id() == current && write.reviews.is_empty();
             if dry_run || unchanged {
                 return Ok(written);
             }
@@ -220,18 +212,12 @@ impl Toolrack {
                 Edit::Replace(_) => "catalog.put",
                 Edit::Patch(..) => "catalog.patch",
             };
-            let audit = self.audited(actor, action, &Subject::Scope(scope), &of_catalog(&written.diff));
+            let audit =
+                self.audited(actor, action, &Subject::Scope(scope), &of_catalog(&written, &write.reviews));
             write.notes = self.catalog_notes(actor, audit, &write);
             match self.write_catalog(scope, Arc::clone(&catalog), write).await {
-                Ok(()) => {
-                    // The first search should find its index built. A fault shows there.
-                    let service = self.clone();
-                    drop(tokio::spawn(async move { drop(service.index(&catalog).await) }));
-                    return Ok(written);
-                }
-                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
-                    return Err(version_mismatch());
-                }
+                Ok(()) => return Ok(written),
+                // Another version than the expected one shows above.
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 Err(error) => return Err(error),
             }
@@ -239,14 +225,20 @@ impl Toolrack {
     }
 
     /// How a write of a catalog is counted and remembered: by versions as callers know them.
-    fn catalog_notes(&self, actor: &Actor, mut audit: AuditWrite, write: &CatalogWrite) -> WriteNotes {
+    pub(super) fn catalog_notes(
+        &self,
+        actor: &Actor,
+        mut audit: AuditWrite,
+        write: &CatalogWrite,
+    ) -> WriteNotes {
         let version = |content_id: &str| Some(Catalog::version_of(content_id).to_owned());
         audit.entry.before = version(&write.expected_version);
         audit.entry.after = version(&write.new_version);
         WriteNotes { beginner: self.beginner(actor), audit: Some(audit) }
     }
 
-    async fn write_catalog(
+    /// Writes, and has the index of the new catalog built.
+    pub(super) async fn write_catalog(
         &self,
         scope: &Scope,
         catalog: Arc<Catalog>,
@@ -258,9 +250,13 @@ impl Toolrack {
             let written = service.0.store.write_catalog(&scope, write).await;
             written.map_err(|error| begun_too_many(error, most))?;
             if !catalog.is_empty() {
-                service.0.caches.catalogs.insert(catalog.content_id(), catalog).await;
+                service.0.caches.catalogs.insert(catalog.content_id(), Arc::clone(&catalog)).await;
             }
             service.fresh_head(&scope).await?;
+            if !catalog.is_empty() {
+                // The first search should find it built. A fault shows there.
+                drop(tokio::spawn(async move { drop(service.index(&catalog).await) }));
+            }
             Ok(())
         })
         .await
@@ -283,24 +279,23 @@ impl Toolrack {
             if expected_version.is_empty() {
                 return Ok(());
             }
-            let current = self.stored_catalog(scope, &head).await?;
-            let removed: Vec<&str> = current.tools().iter().map(|tool| &*tool.stored_name).collect();
-            let summary = json!({"removed": names(removed.into_iter())});
+            let before = self.before(scope, &head).await?;
+            let reviews = plan_removal(&before, self.0.limits.tools_per_catalog)?;
+            let removed = before.catalog.tools().iter().map(|tool| &*tool.stored_name);
+            let summary = json!({"removed": names(removed)});
             let audit = self.audited(actor, "catalog.delete", &Subject::Scope(scope), &summary);
             let mut write = CatalogWrite {
                 expected_version,
                 new_version: String::new(),
                 remove: Vec::new(),
                 upsert: Vec::new(),
+                reviews,
                 by: String::new(),
                 now_ms: now_ms(),
                 notes: WriteNotes::default(),
             };
             write.notes = self.catalog_notes(actor, audit, &write);
             match self.write_catalog(scope, Arc::default(), write).await {
-                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
-                    return Err(version_mismatch());
-                }
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 other => return other,
             }
@@ -363,7 +358,7 @@ pub(super) fn too_many(count: usize, limit: usize) -> Error {
     Error::new(Kind::TooManyTools, format!("the catalog would hold {count} tools; {limit} is the limit"))
 }
 
-fn check_version(head: &Head, expected: Option<&str>) -> Result<(), Error> {
+pub(super) fn check_version(head: &Head, expected: Option<&str>) -> Result<(), Error> {
     match expected {
         Some(expected) if expected != Catalog::version_of(&head.row.catalog_version) => {
             Err(version_mismatch())
@@ -374,71 +369,6 @@ fn check_version(head: &Head, expected: Option<&str>) -> Result<(), Error> {
 
 fn version_mismatch() -> Error {
     Error::new(Kind::PreconditionFailed, "the stored catalog is not the version that If-Match names")
-}
-
-async fn plan_change(current: Arc<Catalog>, edit: &Edit) -> Result<(Change, Vec<Warning>), Error> {
-    match edit {
-        Edit::Replace(upload) => {
-            let upload = Arc::clone(upload);
-            blocking(move || (catalog::replace(&current, upload.tools.clone()), upload.warnings.clone()))
-                .await
-        }
-        Edit::Patch(upload, remove) => {
-            let (upload, remove) = (Arc::clone(upload), Arc::clone(remove));
-            let change = blocking(move || {
-                catalog::patch(&current, upload.tools.clone(), &remove)
-                    .map(|change| (change, upload.warnings.clone()))
-            });
-            change.await?.map_err(|several| {
-                let detail = format!(
-                    "`{}` means several tools; use one of {}",
-                    several.name,
-                    several.candidates.join(", ")
-                );
-                let error = FieldError::new(format!("/remove/{}", several.at), "ambiguous_name", detail);
-                Error::with_errors(Kind::AmbiguousName, vec![error])
-            })
-        }
-    }
-}
-
-/// The rows to write and the answer to give for a change.
-fn finish(
-    change: Change,
-    current: &Catalog,
-    expected_version: String,
-    by: &str,
-    dry_run: bool,
-) -> (Arc<Catalog>, CatalogWrite, CatalogWritten) {
-    let before: HashMap<&str, &Arc<CatalogTool>> =
-        current.tools().iter().map(|tool| (&*tool.stored_name, tool)).collect();
-    let new =
-        |tool: &&Arc<CatalogTool>| before.get(&*tool.stored_name).is_none_or(|old| !Arc::ptr_eq(old, tool));
-    let write = CatalogWrite {
-        expected_version,
-        new_version: change.catalog.content_id().to_string(),
-        remove: change.removed_keys,
-        upsert: change.catalog.tools().iter().filter(new).map(|tool| tool_row(tool)).collect(),
-        by: by.to_owned(),
-        now_ms: now_ms(),
-        notes: WriteNotes::default(),
-    };
-    let mut warnings = change.warnings;
-    if change.catalog.is_empty() && !current.is_empty() {
-        warnings.push(Warning::new("empty_catalog", "no tool is left in the catalog"));
-    }
-    let written = CatalogWritten {
-        catalog_version: change.catalog.version().to_owned(),
-        diff: CatalogDiff {
-            added: change.added.into(),
-            changed: change.changed.into(),
-            removed: change.removed.into(),
-            unchanged: change.unchanged.into(),
-        },
-        dry_run,
-        warnings,
-    };
-    (Arc::new(change.catalog), write, written)
 }
 
 pub(super) fn tool_row(tool: &CatalogTool) -> ToolRow {

@@ -11,6 +11,8 @@ use crate::store::StoreError;
 pub enum Kind {
     Invalid,
     Unsupported,
+    /// The role of the key may not do this.
+    Forbidden,
     PreconditionFailed,
     Conflict,
     /// What the path names does not exist.

@@ -11,6 +11,7 @@ use super::audit::{Actor, Subject, of_config};
 use super::heads::{API_KEY, Head};
 use super::preload::preload_obstacle;
 use super::ranking::endpoints;
+use super::reviews::{check_gate, review_gate};
 use super::secrets::Credentials;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
@@ -126,6 +127,7 @@ impl Toolrack {
             let before = self.fresh_head(scope).await?;
             check_revision(&before, expected)?;
             let planned = self.plan_edit(scope, &before, &edit)?;
+            check_gate(actor, &before.layer, planned.gate)?;
             let mut row = ScopeRow { config: planned.text.clone(), ..before.row.clone() };
             planned.secrets.iter().cloned().for_each(|change| apply_secret(&mut row, change));
             let planned_head = Head::new(row);
@@ -239,7 +241,8 @@ impl Toolrack {
             action.map(|action| SecretChange { name: API_KEY.to_owned(), action }).into_iter().collect();
         let mut stored = parsed.layer.to_json();
         secrets.extend(self.plan_headers(scope, before, &parsed.layer, &mut stored, &mut warnings)?);
-        Ok(PlannedEdit { text: Value::Object(stored).to_string(), secrets, warnings })
+        let gate = review_gate(&parsed.layer);
+        Ok(PlannedEdit { text: Value::Object(stored).to_string(), gate, secrets, warnings })
     }
 
     fn seal_key(&self, scope: &Scope, secret: &SecretString, origin: String) -> Result<SealedSecret, Error> {
@@ -297,6 +300,7 @@ impl Toolrack {
         let _guard = self.0.scope_writes.guard(scope).await;
         let before = self.fresh_head(scope).await?;
         check_revision(&before, expected)?;
+        check_gate(actor, &before.layer, false)?;
         let expected_raw_revision = expected.map(|_| before.row.raw_revision);
         let nothing = Head::new(ScopeRow::default());
         let notes =
@@ -411,6 +415,8 @@ fn apply_secret(row: &mut ScopeRow, change: SecretChange) {
 
 struct PlannedEdit {
     text: String,
+    /// Whether changed tools wait.
+    gate: bool,
     secrets: Vec<SecretChange>,
     warnings: Vec<Warning>,
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod keys;
 mod listing_bases;
+mod reviews;
 mod secrets;
 mod warm_model;
 
@@ -78,6 +79,7 @@ fn catalog(expected: &str, new: &str, remove: &[(&str, &str)], upsert: Vec<ToolR
         new_version: new.to_owned(),
         remove: remove.iter().map(|&(group, name)| ToolKey::new(group, name)).collect(),
         upsert,
+        reviews: ReviewWrite::default(),
         by: "tester".to_owned(),
         now_ms: 1,
         notes: WriteNotes::default(),

@@ -1,4 +1,4 @@
-//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
+//! Durable state: scopes with their configs, secrets, catalogs and reviews, inline catalogs, sessions, warm sets and the listings
 //! that sessions keep, keys, and the log of changes.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
@@ -20,6 +20,7 @@ mod check;
 mod keys;
 mod lock;
 mod private_file;
+mod reviews;
 mod rotation;
 mod secrets;
 mod setup;
@@ -47,6 +48,7 @@ pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use private_file::{SecretFileError, read_secret_file};
+pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, ReviewWrite};
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
 pub use setup::{
@@ -260,6 +262,8 @@ pub struct CatalogWrite {
     pub remove: Vec<ToolKey>,
     /// Added, or put in the place of the stored tool of the same identity.
     pub upsert: Vec<ToolRow>,
+    /// Changed before the tools.
+    pub reviews: ReviewWrite,
     /// Who uploads them: an opaque label.
     pub by: String,
     pub now_ms: i64,
@@ -432,7 +436,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + AuditStore + SetupStore + Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + AuditStore + ReviewStore + SetupStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 
@@ -443,7 +447,7 @@ pub trait Store: KeyStore + AuditStore + SetupStore + Send + Sync + fmt::Debug {
     /// The tools of one catalog with their version; empty when it does not exist.
     async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError>;
 
-    /// Changes a scope's catalog, compare-and-set on its version.
+    /// Changes a scope's catalog, compare-and-set on its version and on the revision of its reviews.
     async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError>;
 
     /// Where one tool of a scope's catalog comes from; `None` when it is not there.

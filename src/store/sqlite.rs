@@ -49,13 +49,14 @@ const TOUCHES_PER_OPERATION: usize = 512;
 const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
-const MIGRATIONS: [(i64, &str, &str); 7] = [
+const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
     (4, "keys", include_str!("../../migrations/0004_keys.sql")),
     (5, "provenance", include_str!("../../migrations/0005_provenance.sql")),
     (6, "audit", include_str!("../../migrations/0006_audit.sql")),
+    (7, "reviews", include_str!("../../migrations/0007_reviews.sql")),
     (9, "setup", include_str!("../../migrations/0009_setup.sql")),
 ];
 
@@ -166,7 +167,7 @@ impl SqliteStore {
         let write_options =
             options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal);
         let mut connection = connect_patiently(&write_options).await.map_err(failed)?;
-        migrate(&mut connection, &MIGRATIONS).await?;
+        migrate(&mut connection, MIGRATIONS).await?;
         if let Some(bytes) = max_bytes {
             limit_size(&mut connection, bytes).await.map_err(failed)?;
         }

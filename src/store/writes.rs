@@ -12,6 +12,7 @@ use crate::core::tool::ToolKey;
 
 use super::audit::note;
 use super::setup::note_version;
+use super::reviews;
 use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
@@ -21,7 +22,7 @@ use super::{
     WarmRow, WriteNotes,
 };
 
-type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
 
 /// Runs a many-row statement over all rows, in as few executions as its sizes allow.
 pub(super) async fn execute_rows<T: Sync>(
@@ -47,7 +48,7 @@ pub(super) async fn execute_rows<T: Sync>(
     Ok(())
 }
 
-fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> {
+pub(super) fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> {
     statement.bind(&*tool.group).bind(&*tool.name)
 }
 
@@ -190,6 +191,7 @@ impl Operation for WriteCatalog {
         let owner = [scope.kind(), scope.id().as_str()];
         let state = self.check(connection).await?;
         begin(connection, &state, &write.notes).await?;
+        reviews::write(connection, scope, &write.reviews, &write.by, write.now_ms).await?;
         if let Some(audit) = &write.notes.audit {
             note(connection, audit, None, None).await?;
         }

@@ -32,6 +32,9 @@ fn routes(id: &str) -> Vec<Route> {
         add(Method::PATCH, config, json!({"max_warm_tools": 4}));
         add(Method::PUT, catalog.clone(), json!({"tools": [tool]}));
         add(Method::PATCH, catalog, json!({"upsert": [tool], "remove": ["echo"]}));
+        for verdict in ["approve", "reject"] {
+            add(Method::POST, path(&["v1", kind, id, "catalog", "reviews", verdict]), json!({"tools": []}));
+        }
     }
     for (action, good) in [
         ("reset", json!({})),

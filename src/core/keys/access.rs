@@ -115,6 +115,10 @@ const fn setup(id: &'static str, covers: Covers) -> Operation {
     Operation { id, access: SETUP, covers }
 }
 
+const fn admin(id: &'static str, covers: Covers) -> Operation {
+    Operation { id, access: ADMIN, covers }
+}
+
 const fn plain(id: &'static str, access: Access) -> Operation {
     Operation { id, access, covers: Covers::Nothing }
 }
@@ -147,6 +151,9 @@ pub const OPERATIONS: &[Operation] = &[
     setup("delete_user_catalog", Covers::User),
     setup("get_user_catalog_tool", Covers::User),
     setup("lint_user_catalog", Covers::User),
+    setup("get_user_reviews", Covers::User),
+    admin("approve_user_tools", Covers::User),
+    admin("reject_user_tools", Covers::User),
     setup("get_project_config", Covers::Project),
     setup("put_project_config", Covers::Project),
     setup("patch_project_config", Covers::Project),
@@ -159,6 +166,9 @@ pub const OPERATIONS: &[Operation] = &[
     setup("delete_project_catalog", Covers::Project),
     setup("get_project_catalog_tool", Covers::Project),
     setup("lint_project_catalog", Covers::Project),
+    setup("get_project_reviews", Covers::Project),
+    admin("approve_project_tools", Covers::Project),
+    admin("reject_project_tools", Covers::Project),
     setup("get_audit", Covers::Both),
     plain("get_limits", BOTH),
     plain("create_key", ADMIN),

@@ -79,8 +79,9 @@ settings! {
         "Stands in front of the bridge tools' names.";
     management_tools: bool = false, by Reserved(Flag, false), join Override,
         "Tools by which an agent manages its own config.";
-    require_review_on_change: bool = false, by Reserved(Flag, false), join Override,
-        "A changed tool waits for a review.";
+    require_review_on_change: bool = false, by Flag, join Override,
+        "A tool of this catalog that an upload changes stays in use as it is, until an administrator approves the new version. \
+         Each user and project decides for its own catalog, whatever is merged; only an administrator turns it off again.";
     keep_missed_queries: bool = false, by Reserved(Flag, false), join Override,
         "Queries without a good match are kept.";
     hot_tools: Toggle = Toggle::default(), by ToggleRule, join Override,

@@ -14,6 +14,7 @@ pub mod describe;
 pub mod effective;
 pub mod keys;
 pub mod limits;
+pub mod reviews;
 pub mod search;
 pub mod sessions;
 pub mod setup;

@@ -34,6 +34,7 @@ fn intended(path: &str) -> Option<&'static [&'static str]> {
         "/v1/limits" => &["admin", "setup", "agent"],
         "/v1/audit" => &["admin", "setup"],
         path if path.starts_with("/v1/keys") => &["admin"],
+        path if path.ends_with("/approve") || path.ends_with("/reject") => &["admin"],
         path if AGENT.contains(&path) || path.contains("/sessions") => &["admin", "agent"],
         path if ["/config", "/catalog", "/setup"].iter().any(|part| path.contains(part)) => {
             &["admin", "setup"]
@@ -53,6 +54,7 @@ fn body(operation: &str, user: &str, project: Option<&str>) -> Value {
         "test_matcher" => json!({"matcher": {"endpoint": "https://rerank.example/"}}),
         "release_tools" | "pin_tools" | "unpin_tools" => return json!({"names": ["echo"]}),
         "create_key" => return json!({"name": "x", "role": "metrics"}),
+        name if name.starts_with("approve_") || name.starts_with("reject_") => return json!({"tools": []}),
         name if name.starts_with("put_") && name.ends_with("_catalog") => return json!({"tools": tools}),
         name if name.starts_with("patch_") && name.ends_with("_catalog") => return json!({"upsert": tools}),
         _ => return json!({}),
@@ -146,7 +148,7 @@ async fn only_the_intended_keys_pass() {
     ];
     let nobody = nobodies(&app, &bound).await;
     let all = operations(&document);
-    assert!(all.len() >= 45);
+    assert!(all.len() >= 51);
     for (method, path, id, has_body) in &all {
         let spare = make(&app, "metrics", json!({})).await;
         let asked = Asked { method, path, id, has_body: *has_body, key_id: spare.id() };

@@ -1,0 +1,73 @@
+//! [`ReviewStore`] on SQLite, and the part of a catalog's write that is about reviews.
+
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+
+use super::{HeldRow, RemovedRow, ReviewRows, ReviewStore, ReviewWrite, sql};
+use crate::core::id::Scope;
+use crate::core::tool::ToolKey;
+use crate::store::writes::{bind_tool_key, execute_rows};
+use crate::store::{SqliteStore, StoreError};
+
+/// The counter of a scope's revision.
+fn counter(scope: &Scope) -> String {
+    format!("reviews/{}/{}", scope.kind(), scope.id())
+}
+
+#[async_trait]
+impl ReviewStore for SqliteStore {
+    async fn reviews(&self, scope: &Scope) -> Result<ReviewRows, StoreError> {
+        let rows: Vec<(i64, String, String, String, String, String, i64)> = sqlx::query_as(sql::REVIEWS)
+            .bind(scope.kind())
+            .bind(scope.id().as_str())
+            .bind(counter(scope))
+            .fetch_all(&self.readers)
+            .await?;
+        let mut answer = ReviewRows::default();
+        for (part, group, name, body, digest, uploaded_by, number) in rows {
+            let (tool, body) = (ToolKey::new(&group, &name), body.into());
+            match part {
+                0 => answer.revision = number,
+                1 => answer.held.push(HeldRow { tool, body, digest, uploaded_by, held_at_ms: number }),
+                _ => answer.removed.push(RemovedRow { tool, body, digest }),
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// Changes the reviews of a scope, compare-and-set on their revision. Runs before its tools are removed and added.
+pub(in crate::store) async fn write(
+    connection: &mut SqliteConnection,
+    scope: &Scope,
+    write: &ReviewWrite,
+    by: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let counter = counter(scope);
+    let stored = sqlx::query_as(sql::REVISION).bind(&counter).fetch_optional(&mut *connection).await?;
+    if stored.map_or(0, |(revision,): (i64,)| revision) != write.expected_revision {
+        return Err(StoreError::Conflict);
+    }
+    if write.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(sql::NEXT_REVISION).bind(&counter).execute(&mut *connection).await?;
+    let owner @ [kind, id] = [scope.kind(), scope.id().as_str()];
+    let now = now_ms.to_string();
+    execute_rows(connection, &sql::REMEMBER, &owner, &write.remember, bind_tool_key).await?;
+    execute_rows(connection, &sql::RESTORE, &owner, &write.restore, bind_tool_key).await?;
+    execute_rows(connection, &sql::UNREMEMBER, &owner, &write.restore, bind_tool_key).await?;
+    execute_rows(connection, &sql::APPROVE, &[kind, id, &now], &write.approve, bind_tool_key).await?;
+    for gone in [&write.approve, &write.drop] {
+        execute_rows(connection, &sql::DROP, &owner, gone, bind_tool_key).await?;
+    }
+    execute_rows(connection, &sql::HOLD, &[kind, id, by], &write.hold, move |statement, held| {
+        bind_tool_key(statement, &held.tool).bind(&*held.body).bind(held.digest.as_str()).bind(now_ms)
+    })
+    .await?;
+    if write.forget {
+        sqlx::query(sql::FORGET).bind(kind).bind(id).execute(connection).await?;
+    }
+    Ok(())
+}
