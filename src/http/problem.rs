@@ -71,8 +71,9 @@ codes! {
         "Send 'Authorization: Bearer KEY'. This is checked before anything else, also for paths that do not exist. The detail \
          tells a misspelt key from an unknown one, and its holder that a key has expired or was revoked."
     Forbidden "forbidden" FORBIDDEN "The key does not allow this"
-        "The key is known, but its role may not ask this. What its users or projects do not cover is answered as not_found. \
-         A server without keys (--no-auth) answers pages of this machine alone, and of server.cors_origins."
+        "The key is known, but its role may not ask this, or not what the pointer names. What its users or projects do not \
+         cover is answered as not_found. A server without keys (--no-auth) answers pages of this machine alone, and of \
+         server.cors_origins."
     NotFound "not_found" NOT_FOUND "Nothing stands at this path"
         "Check the path against /docs. A user or project that the key does not cover is answered in the same way, wherever \
          the request names it."

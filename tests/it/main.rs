@@ -44,6 +44,7 @@ mod readme;
 mod real_data;
 mod real_model;
 mod rerank;
+mod review_gate;
 mod samples;
 mod scopes;
 mod search;

@@ -51,9 +51,9 @@ impl Scoped for AuditPageQuery {
 
 /// List changes
 ///
-/// What was changed about configs, catalogs and keys, and which sessions an administrator deleted or emptied; the latest first.
-/// An entry is written with its change or not at all. Of keys and sessions a key of the role `setup` sees nothing. The
-/// oldest entries go, by number and age.
+/// What was changed about configs, catalogs and keys, which changes of tools were approved or rejected, and which sessions an
+/// administrator deleted or emptied; the latest first. An entry is written with its change or not at all. Of keys and sessions a
+/// key of the role `setup` sees nothing. The oldest entries go, by number and age.
 #[utoipa::path(get, path = "/v1/audit", operation_id = "get_audit", tag = "service",
     params(AuditPageQuery),
     responses((status = 200, description = "A page of changes", body = AuditPage)))]
