@@ -69,6 +69,13 @@ pub struct ToolDocument {
     pub version: String,
 }
 
+/// What an edit of a catalog writes.
+pub(super) struct PlannedCatalog {
+    pub catalog: Arc<Catalog>,
+    pub write: Option<CatalogWrite>,
+    pub written: CatalogWritten,
+}
+
 impl Toolrack {
     /// A scope's stored catalog, from memory where it is there.
     pub(super) async fn stored_catalog(&self, scope: &Scope, head: &Head) -> Result<Arc<Catalog>, Error> {
@@ -129,6 +136,12 @@ impl Toolrack {
         expected: Option<&str>,
         dry_run: bool,
     ) -> Result<CatalogWritten, Error> {
+        let upload = self.read_catalog(tools).await?;
+        self.edit_catalog(actor, scope, &Edit::Replace(upload), expected, dry_run).await
+    }
+
+    /// Reads the tools of a whole catalog.
+    pub(super) async fn read_catalog(&self, tools: Vec<Box<RawValue>>) -> Result<Arc<Upload>, Error> {
         let upload = self.read_tools(tools, "/tools").await?;
         if upload.tools.is_empty() {
             let mut errors: Vec<FieldError> = upload.warnings.iter().map(quarantined).collect();
@@ -141,7 +154,7 @@ impl Toolrack {
             }
             return Err(Error::with_errors(Kind::EmptyUpload, errors));
         }
-        self.edit_catalog(actor, scope, &Edit::Replace(Arc::new(upload)), expected, dry_run).await
+        Ok(Arc::new(upload))
     }
 
     /// Adds, replaces and removes single tools.
@@ -200,21 +213,9 @@ impl Toolrack {
             tries += 1;
             let head = self.fresh_head(scope).await?;
             check_version(&head, expected)?;
-            let before = self.before(scope, &head).await?;
-            let (limit, current) = (self.0.limits.tools_per_catalog, before.catalog.content_id());
-            let Planned { catalog, mut write, written } =
-                plan_change(before, edit, limit, actor.name(), dry_run).await?;
-            let unchanged = catalog.content_id() == current && write.reviews.is_empty();
-            if dry_run || unchanged {
-                return Ok(written);
-            }
-            let action = match edit {
-                Edit::Replace(_) => "catalog.put",
-                Edit::Patch(..) => "catalog.patch",
-            };
-            let audit =
-                self.audited(actor, action, &Subject::Scope(scope), &of_catalog(&written, &write.reviews));
-            write.notes = self.catalog_notes(actor, audit, &write);
+            let PlannedCatalog { catalog, write, written } =
+                self.plan_catalog(actor, scope, &head, edit, dry_run).await?;
+            let Some(write) = write.filter(|_| !dry_run) else { return Ok(written) };
             match self.write_catalog(scope, Arc::clone(&catalog), write).await {
                 Ok(()) => return Ok(written),
                 // Another version than the expected one shows above.
@@ -222,6 +223,32 @@ impl Toolrack {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// What an edit of a catalog writes; nothing when that is there already.
+    pub(super) async fn plan_catalog(
+        &self,
+        actor: &Actor,
+        scope: &Scope,
+        head: &Head,
+        edit: &Edit,
+        dry_run: bool,
+    ) -> Result<PlannedCatalog, Error> {
+        let before = self.before(scope, head).await?;
+        let (limit, current) = (self.0.limits.tools_per_catalog, before.catalog.content_id());
+        let Planned { catalog, mut write, written } =
+            plan_change(before, edit, limit, actor.name(), dry_run).await?;
+        if catalog.content_id() == current && write.reviews.is_empty() {
+            return Ok(PlannedCatalog { catalog, write: None, written });
+        }
+        let action = match edit {
+            Edit::Replace(_) => "catalog.put",
+            Edit::Patch(..) => "catalog.patch",
+        };
+        let audit =
+            self.audited(actor, action, &Subject::Scope(scope), &of_catalog(&written, &write.reviews));
+        write.notes = self.catalog_notes(actor, audit, &write);
+        Ok(PlannedCatalog { catalog, write: Some(write), written })
     }
 
     /// How a write of a catalog is counted and remembered: by versions as callers know them.
@@ -249,17 +276,22 @@ impl Toolrack {
             let most = service.0.limits.keys.scopes;
             let written = service.0.store.write_catalog(&scope, write).await;
             written.map_err(|error| begun_too_many(error, most))?;
-            if !catalog.is_empty() {
-                service.0.caches.catalogs.insert(catalog.content_id(), Arc::clone(&catalog)).await;
-            }
+            service.keep_catalog(&catalog).await;
             service.fresh_head(&scope).await?;
-            if !catalog.is_empty() {
-                // The first search should find it built. A fault shows there.
-                drop(tokio::spawn(async move { drop(service.index(&catalog).await) }));
-            }
             Ok(())
         })
         .await
+    }
+
+    /// Keeps a catalog that was written in memory, and has its index built: the first search should find it. A fault shows
+    /// there.
+    pub(super) async fn keep_catalog(&self, catalog: &Arc<Catalog>) {
+        if catalog.is_empty() {
+            return;
+        }
+        self.0.caches.catalogs.insert(catalog.content_id(), Arc::clone(catalog)).await;
+        let (service, catalog) = (self.clone(), Arc::clone(catalog));
+        drop(tokio::spawn(async move { drop(service.index(&catalog).await) }));
     }
 
     /// Deletes a catalog; deleting nothing is fine.

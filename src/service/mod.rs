@@ -79,7 +79,7 @@ pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
     WarmDocument,
 };
-pub use setup::{ConfigVersionDocument, ConfigVersionList, DraftBase, SetupDraft};
+pub use setup::{ConfigVersionDocument, ConfigVersionList, DraftBase, SetupApplied, SetupApply, SetupDraft};
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]

@@ -126,42 +126,19 @@ impl Toolrack {
             tries += 1;
             let before = self.fresh_head(scope).await?;
             check_revision(&before, expected)?;
-            let planned = self.plan_edit(scope, &before, &edit)?;
-            check_gate(actor, &before.layer, planned.gate)?;
-            let mut row = ScopeRow { config: planned.text.clone(), ..before.row.clone() };
-            planned.secrets.iter().cloned().for_each(|change| apply_secret(&mut row, change));
-            let planned_head = Head::new(row);
+            let PlannedConfig { head, write, warnings } = self.plan_config(actor, scope, &before, &edit)?;
             if dry_run {
-                return Ok(self.written(scope, &before, &planned_head, planned.warnings, true));
+                return Ok(self.written(scope, &before, &head, warnings, true));
             }
-            if planned.text == before.row.config
-                && planned.secrets.is_empty()
-                && before.row.config_revision > 0
-            {
+            let Some(write) = write else {
                 // Writing the same again says that the endpoint should be tried again.
                 self.renew_matcher(scope, &before).await;
-                return Ok(self.written(scope, &before, &before, planned.warnings, false));
-            }
-            let action = match edit {
-                Edit::Replace(_) => "config.put",
-                Edit::Patch(_) => "config.patch",
-                Edit::Restore(_) => "config.restore",
-            };
-            let notes =
-                self.config_notes(actor, action, scope, &self.config_changes(scope, &before, &planned_head));
-            let write = ConfigWrite {
-                config: Some(planned.text),
-                expected_raw_revision: Some(before.row.raw_revision),
-                secrets: planned.secrets,
-                now_ms: now_ms(),
-                notes,
+                return Ok(self.written(scope, &before, &before, warnings, false));
             };
             match self.write_config(scope, write).await {
                 Ok(after) => {
-                    // What the old settings failed at is nobody's any more.
-                    self.renew_matcher(scope, &before).await;
-                    self.renew_matcher(scope, &after).await;
-                    return Ok(self.written(scope, &before, &after, planned.warnings, false));
+                    self.renew_matchers(scope, &before, &after).await;
+                    return Ok(self.written(scope, &before, &after, warnings, false));
                 }
                 Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
                     return Err(revision_mismatch());
@@ -170,6 +147,38 @@ impl Toolrack {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// What an edit of a config writes; nothing when that is there already.
+    pub(super) fn plan_config(
+        &self,
+        actor: &Actor,
+        scope: &Scope,
+        before: &Head,
+        edit: &Edit,
+    ) -> Result<PlannedConfig, Error> {
+        let PlannedEdit { text, secrets, gate, warnings } = self.plan_edit(scope, before, edit)?;
+        check_gate(actor, &before.layer, gate)?;
+        let mut row = ScopeRow { config: text.clone(), ..before.row.clone() };
+        secrets.iter().cloned().for_each(|change| apply_secret(&mut row, change));
+        let head = Head::new(row);
+        let is_there = text == before.row.config && secrets.is_empty() && before.row.config_revision > 0;
+        let write = (!is_there).then(|| {
+            let action = match edit {
+                Edit::Replace(_) => "config.put",
+                Edit::Patch(_) => "config.patch",
+                Edit::Restore(_) => "config.restore",
+            };
+            let notes = self.config_notes(actor, action, scope, &self.config_changes(scope, before, &head));
+            ConfigWrite {
+                config: Some(text),
+                expected_raw_revision: Some(before.row.raw_revision),
+                secrets,
+                now_ms: now_ms(),
+                notes,
+            }
+        });
+        Ok(PlannedConfig { head, write, warnings })
     }
 
     /// How a write of a config is counted and remembered.
@@ -273,7 +282,7 @@ impl Toolrack {
         opened.map(Some).map_err(|_| "key_unreadable")
     }
 
-    fn written(
+    pub(super) fn written(
         &self,
         scope: &Scope,
         before: &Head,
@@ -336,6 +345,12 @@ impl Toolrack {
             None => format!("{fault}The next search tries it again."),
         };
         MatcherState { status: "failing", detail: Some(again) }
+    }
+
+    /// After a write of a config: what the old settings failed at is nobody's any more.
+    pub(super) async fn renew_matchers(&self, scope: &Scope, before: &Head, after: &Head) {
+        self.renew_matcher(scope, before).await;
+        self.renew_matcher(scope, after).await;
     }
 
     /// A matcher that was written is asked anew, whatever happened before.
@@ -411,6 +426,14 @@ fn apply_secret(row: &mut ScopeRow, change: SecretChange) {
     if let SecretAction::Set(sealed) = change.action {
         row.secrets.push(SecretRow { name: change.name, sealed });
     }
+}
+
+/// What an edit of a config writes.
+pub(super) struct PlannedConfig {
+    /// The scope as it is then.
+    pub head: Head,
+    pub write: Option<ConfigWrite>,
+    pub warnings: Vec<Warning>,
 }
 
 struct PlannedEdit {

@@ -11,8 +11,8 @@ use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
 use super::audit::note;
-use super::setup::note_version;
 use super::reviews;
+use super::setup::note_version;
 use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
@@ -178,8 +178,11 @@ impl WriteCatalog {
     /// Refuses a write that was made for another version.
     pub(super) async fn check(&self, connection: &mut SqliteConnection) -> Result<ScopeState, StoreError> {
         let state = scope_state(connection, &self.scope).await?;
-        let is_expected = state.catalog_version == self.write.expected_version;
-        if is_expected { Ok(state) } else { Err(StoreError::Conflict) }
+        if state.catalog_version != self.write.expected_version {
+            return Err(StoreError::Conflict);
+        }
+        reviews::check(connection, &self.scope, &self.write.reviews).await?;
+        Ok(state)
     }
 }
 

@@ -138,6 +138,7 @@ pub const OPERATIONS: &[Operation] = &[
     agent("pin_tools"),
     agent("unpin_tools"),
     setup("get_effective_config", Covers::Both),
+    setup("apply_setup", Covers::Both),
     setup("test_matcher", Covers::Both),
     setup("get_user_config", Covers::User),
     setup("put_user_config", Covers::User),

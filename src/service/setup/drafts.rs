@@ -61,10 +61,7 @@ impl Toolrack {
             Some(row) => self.read_draft(scope, &row),
             None => {
                 let head = self.fresh_head(scope).await?;
-                let base = DraftBase {
-                    config_revision: head.row.config_revision,
-                    catalog_version: head.row.catalog_version.clone(),
-                };
+                let base = DraftBase::of(&head);
                 Ok(SetupDraft { config: head.layer.to_json(), base, ..SetupDraft::default() })
             }
         }

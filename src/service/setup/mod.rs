@@ -1,8 +1,10 @@
 //! The setup flow: what an administrator prepares, sees and applies. Pages and routes ask the same functions.
 
+mod apply;
 mod drafts;
 mod scopes;
 mod versions;
 
+pub use apply::{SetupApplied, SetupApply};
 pub use drafts::{DraftBase, SetupDraft};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};

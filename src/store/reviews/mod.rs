@@ -89,4 +89,4 @@ pub trait ReviewStore {
     async fn reviews(&self, scope: &Scope) -> Result<ReviewRows, StoreError>;
 }
 
-pub(super) use sqlite::write;
+pub(super) use sqlite::{check, write};

@@ -36,7 +36,18 @@ impl ReviewStore for SqliteStore {
     }
 }
 
-/// Changes the reviews of a scope, compare-and-set on their revision. Runs before its tools are removed and added.
+/// Refuses a change of the reviews of a scope that was made for another revision of them.
+pub(in crate::store) async fn check(
+    connection: &mut SqliteConnection,
+    scope: &Scope,
+    write: &ReviewWrite,
+) -> Result<(), StoreError> {
+    let stored = sqlx::query_as(sql::REVISION).bind(counter(scope)).fetch_optional(connection).await?;
+    let is_expected = stored.map_or(0, |(revision,): (i64,)| revision) == write.expected_revision;
+    if is_expected { Ok(()) } else { Err(StoreError::Conflict) }
+}
+
+/// Changes the reviews of a scope once [`check`] let it. Runs before its tools are removed and added.
 pub(in crate::store) async fn write(
     connection: &mut SqliteConnection,
     scope: &Scope,
@@ -44,14 +55,10 @@ pub(in crate::store) async fn write(
     by: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let counter = counter(scope);
-    let stored = sqlx::query_as(sql::REVISION).bind(&counter).fetch_optional(&mut *connection).await?;
-    if stored.map_or(0, |(revision,): (i64,)| revision) != write.expected_revision {
-        return Err(StoreError::Conflict);
-    }
     if write.is_empty() {
         return Ok(());
     }
+    let counter = counter(scope);
     sqlx::query(sql::NEXT_REVISION).bind(&counter).execute(&mut *connection).await?;
     let owner @ [kind, id] = [scope.kind(), scope.id().as_str()];
     let now = now_ms.to_string();

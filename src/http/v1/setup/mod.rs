@@ -1,0 +1,4 @@
+//! `/v1/setup`: what administrators ask about users and projects, one file per resource.
+
+pub mod apply;
+pub mod matcher_test;
