@@ -11,6 +11,7 @@ mod layout;
 mod parts;
 mod problem;
 mod scopes;
+mod setup;
 mod sign_in;
 mod visitor;
 
@@ -25,13 +26,15 @@ use crate::http::router::AppState;
 
 /// Every page and every form.
 fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
-    vec![
+    let mut routes = vec![
         ("/ui", get(scopes::start)),
         ("/ui/sign-in", get(sign_in::form).post(sign_in::enter)),
         ("/ui/sign-out", post(sign_in::leave)),
         ("/ui/language", get(sign_in::choose_language)),
         ("/ui/scopes", get(scopes::choose)),
-    ]
+    ];
+    routes.extend(setup::routes());
+    routes
 }
 
 /// The pages of a server.

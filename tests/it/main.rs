@@ -51,6 +51,7 @@ mod search;
 mod security;
 mod selections;
 mod sessions;
+mod setup_apply;
 mod storage;
 mod targets;
 mod tenants;

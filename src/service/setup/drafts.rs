@@ -59,12 +59,15 @@ impl Toolrack {
     pub async fn draft(&self, scope: &Scope) -> Result<SetupDraft, Error> {
         match self.0.store.draft(scope).await? {
             Some(row) => self.read_draft(scope, &row),
-            None => {
-                let head = self.fresh_head(scope).await?;
-                let base = DraftBase::of(&head);
-                Ok(SetupDraft { config: head.layer.to_json(), base, ..SetupDraft::default() })
-            }
+            None => self.draft_base(scope).await,
         }
+    }
+
+    /// What is stored of a scope, as a draft begins.
+    pub async fn draft_base(&self, scope: &Scope) -> Result<SetupDraft, Error> {
+        let head = self.fresh_head(scope).await?;
+        let base = DraftBase::of(&head);
+        Ok(SetupDraft { config: head.layer.to_json(), base, ..SetupDraft::default() })
     }
 
     fn read_draft(&self, scope: &Scope, row: &DraftRow) -> Result<SetupDraft, Error> {

@@ -1,0 +1,343 @@
+//! Step six: what exactly changes, then writing all of it together. Who comes second sees what the first one changed.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use secrecy::ExposeSecret as _;
+use serde_json::{Map, Value};
+
+use super::{Step, keep, step_page};
+use crate::http::problem::{Code, Problem};
+use crate::service::{CatalogWritten, SetupApplied, SetupApply, SetupDraft, Toolrack};
+use crate::ui::form::Form;
+use crate::ui::go;
+use crate::ui::language::{Language, number};
+use crate::ui::layout::token;
+use crate::ui::parts::{State as Standing, card, notice, warnings};
+use crate::ui::visitor::Place;
+
+/// Names of one kind of change that are shown.
+const SHOWN_NAMES: usize = 30;
+
+/// Lines of the config's difference that are shown.
+const SHOWN_LINES: usize = 600;
+
+pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
+    let draft = service.draft(&place.scope).await?;
+    let base = service.setup_base(&place.scope).await?;
+    let stored = service.config(&place.scope).await?.document;
+    if draft.revision > 0 && draft.base != base {
+        return Ok(conflict_page(&place, &draft, &stored));
+    }
+    match service.apply_setup(&place.visitor.actor, &place.scope, request(&draft, true)).await {
+        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied)),
+        Err(error) => {
+            let problem = Problem::from(error);
+            if matches!(
+                problem.code(),
+                Code::InvalidRequest | Code::TooManyTools | Code::Unsupported | Code::Forbidden
+            ) {
+                return Ok(refused_page(&place, &draft, &problem));
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// What a draft writes.
+fn request(draft: &SetupDraft, dry_run: bool) -> SetupApply {
+    let mut config = draft.config.clone();
+    if let (Some(key), Some(Value::Object(matcher))) = (&draft.api_key, config.get_mut("matcher")) {
+        matcher.insert("api_key".to_owned(), key.expose_secret().into());
+    }
+    SetupApply {
+        config: Some(Value::Object(config)),
+        tools: draft.tools.clone(),
+        expected: Some(draft.base.clone()),
+        dry_run,
+    }
+}
+
+/// Writes the draft, and forgets it.
+pub(super) async fn apply(
+    State(service): State<Toolrack>,
+    place: Place,
+    _form: Form,
+) -> Result<Response, Problem> {
+    let draft = service.draft(&place.scope).await?;
+    match service.apply_setup(&place.visitor.actor, &place.scope, request(&draft, false)).await {
+        Ok(_) => {
+            service.discard_draft(&place.scope).await?;
+            Ok(go(&place.path("overview?applied=1")))
+        }
+        // The page says what happened.
+        Err(error) => match Problem::from(error) {
+            problem if problem.code() == Code::PreconditionFailed => {
+                let stored = service.config(&place.scope).await?.document;
+                Ok(conflict_page(&place, &draft, &stored))
+            }
+            problem => Err(problem),
+        },
+    }
+}
+
+/// Takes what is stored now as what the draft is made from: keys that only the others changed come into the draft.
+pub(super) async fn rebase(
+    State(service): State<Toolrack>,
+    place: Place,
+    form: Form,
+) -> Result<Response, Problem> {
+    let mut draft = service.draft(&place.scope).await?;
+    let stored = service.draft_base(&place.scope).await?;
+    for key in form.all("theirs") {
+        match stored.config.get(key) {
+            Some(value) => drop(draft.config.insert(key.to_owned(), value.clone())),
+            None => drop(draft.config.shift_remove(key)),
+        }
+    }
+    draft.base = stored.base;
+    keep(&service, &place, &draft, Step::Apply.path()).await
+}
+
+fn apply_page(
+    place: &Place,
+    draft: &SetupDraft,
+    stored: &Map<String, Value>,
+    applied: &SetupApplied,
+) -> Response {
+    let language = place.visitor.language;
+    let config = applied.config.as_ref();
+    let shown = config.map(|written| &written.config);
+    let lines = shown.map(|config| difference(stored, config)).unwrap_or_default();
+    let changes = config.map_or(0, |written| {
+        written.changes.added.len() + written.changes.changed.len() + written.changes.removed.len()
+    });
+    let catalog_changes = applied.catalog.as_ref().map_or(0, |written| {
+        written.diff.added.count
+            + written.diff.changed.count
+            + written.diff.removed.count
+            + written.held.count
+    });
+    let nothing = changes == 0 && catalog_changes == 0 && draft.api_key.is_none();
+    let all_warnings: Vec<_> = config
+        .iter()
+        .flat_map(|written| &written.warnings)
+        .chain(applied.catalog.iter().flat_map(|written| &written.warnings))
+        .cloned()
+        .collect();
+    let content = html! {
+        @if nothing {
+            (notice(Standing::Info, language.say("Nothing to apply.", "没有可应用的更改。"),
+                language.say("The draft is what is stored.", "草稿与已保存内容一致。")))
+        }
+        (warnings(language, &all_warnings))
+        div.columns.wide-left {
+            (card(language.say("Config", "配置"), html! { (number(changes)) " " (language.say("keys change", "项变更")) }, &html! {
+                @if lines.is_empty() { p.body { (language.say("stays as it is", "保持不变")) } }
+                @else { (diff_list(&lines)) }
+            }))
+            div {
+                @if let Some(written) = &applied.catalog { (catalog_card(language, written)) }
+                @if draft.api_key.is_some() {
+                    (notice(Standing::Info, language.say("A key for the endpoint", "端点密钥"), language.say("is stored with it, sealed.", "将一并加密保存。")))
+                }
+                (notice(Standing::Info, language.say("All or nothing.", "整体生效。"), html! {
+                    (language.say("It is written together and holds from the next request on. ", "一次写入,从下个请求起生效。"))
+                    a href=(place.path("setup/versions")) { (language.say("Earlier versions", "历史版本")) }
+                    (language.say(" can be put back.", "可以恢复。"))
+                }))
+            }
+        }
+    };
+    let on = html! {
+        form method="post" action=(place.path(Step::Apply.path())) {
+            (token(&place.visitor))
+            button.btn.primary type="submit" disabled[nothing] data-busy=(language.say("Applying…", "应用中…")) {
+                (language.say("Apply to ", "应用到 ")) (place.scope.id())
+            }
+        }
+    };
+    let about = language.say("What exactly changes, and how is it undone?", "具体会改变什么?如何撤销?");
+    step_page(place, Step::Apply, draft, (language.say("Apply", "应用"), about), &content, Some(on))
+}
+
+fn catalog_card(language: Language, written: &CatalogWritten) -> Markup {
+    let lists = [
+        (language.say("added", "新增"), &written.diff.added, "plus"),
+        (language.say("changed", "变更"), &written.diff.changed, "plus"),
+        (language.say("removed", "移除"), &written.diff.removed, "minus"),
+        (language.say("wait for approval", "等待批准"), &written.held, ""),
+    ];
+    let unchanged = format!("{} {}", number(written.diff.unchanged.count), language.say("unchanged", "未变"));
+    card(
+        language.say("Catalog", "工具目录"),
+        unchanged,
+        &html! {
+            @for (name, list, class) in lists.into_iter().filter(|(_, list, _)| list.count > 0) {
+                details.fold {
+                    summary { (number(list.count)) " " (name) }
+                    ul.diff {
+                        @for tool in list.names.iter().take(SHOWN_NAMES) { li class=(class) { (tool) } }
+                        @if list.count > SHOWN_NAMES { li { "… " (number(list.count - SHOWN_NAMES)) } }
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Response {
+    let language = place.visitor.language;
+    let content = notice(
+        Standing::Bad,
+        language.say("This cannot be applied yet:", "暂时无法应用:"),
+        html! {
+            @if problem.errors().is_empty() { (problem.detail()) }
+            @else {
+                ul.lines { @for error in problem.errors() { li { code { (error.pointer) } " " (error.detail) } } }
+            }
+        },
+    );
+    let about = language.say("Mend what is named in an earlier step.", "请在前面的步骤中改正。");
+    let on = html! {};
+    step_page(place, Step::Apply, draft, (language.say("Apply", "应用"), about), &content, Some(on))
+}
+
+/// Somebody else wrote since this draft was begun: both versions of every key that differs.
+fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>) -> Response {
+    let language = place.visitor.language;
+    let keys: std::collections::BTreeSet<&String> = stored.keys().chain(draft.config.keys()).collect();
+    let differing: Vec<&String> =
+        keys.into_iter().filter(|key| !same(stored.get(*key), draft.config.get(*key))).collect();
+    let content = html! {
+        (notice(Standing::Warn, language.say("Somebody else applied a change in the meantime.", "期间有其他人应用了更改。"),
+            language.say("Nothing of it is overwritten. Say for each key which value the draft shall have, then look at the difference again.",
+                "不会覆盖任何内容。请为每一项选择草稿应采用的值,然后重新查看差异。")))
+        form.card method="post" action=(place.path("setup/rebase")) #rebase {
+            (token(&place.visitor))
+            @if differing.is_empty() {
+                p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同,仅工具目录有变。")) }
+            } @else {
+                table.stack {
+                    thead { tr {
+                        th scope="col" { (language.say("Key", "项")) }
+                        th scope="col" { (language.say("Stored now", "当前已保存")) }
+                        th scope="col" { (language.say("In your draft", "您的草稿")) }
+                        th scope="col" { (language.say("Take theirs", "采用已保存的")) }
+                    } }
+                    tbody {
+                        @for key in &differing {
+                            tr {
+                                th.name.full scope="row" { (key) }
+                                td.full data-label=(language.say("Stored", "已保存")) { span.clip { (text(stored.get(*key))) } }
+                                td.full data-label=(language.say("Draft", "草稿")) { span.clip { (text(draft.config.get(*key))) } }
+                                td {
+                                    input type="checkbox" name="theirs" value=(key) aria-label={(language.say("Take theirs: ", "采用已保存的:")) (key)};
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let on = html! {
+        button.btn.primary type="submit" form="rebase" { (language.say("Go on with these", "按此继续")) }
+    };
+    let about = language.say("Who changed what, and which value holds?", "谁改了什么?以哪个为准?");
+    step_page(
+        place,
+        Step::Apply,
+        draft,
+        (language.say("Edit conflict", "编辑冲突"), about),
+        &content,
+        Some(on),
+    )
+}
+
+/// Whether two values of a key are the same to a reader: stored secrets show as set, drafts hold none.
+fn same(stored: Option<&Value>, draft: Option<&Value>) -> bool {
+    let bare = |value: Option<&Value>| {
+        let mut value = value.cloned();
+        if let Some(Value::Object(object)) = &mut value {
+            for secret in ["api_key", "extra_headers"] {
+                object.shift_remove(secret);
+            }
+        }
+        value
+    };
+    bare(stored) == bare(draft)
+}
+
+fn text(value: Option<&Value>) -> String {
+    value.map(ToString::to_string).unwrap_or_else(|| "—".to_owned())
+}
+
+/// A line of a difference: in both, only before, only after.
+pub(super) struct Line {
+    class: &'static str,
+    text: String,
+}
+
+/// The lines of two documents, key by key, as their pretty text differs. Keys that are the same are left out.
+pub(super) fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Line> {
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut lines = Vec::new();
+    for key in keys {
+        let (old, new) = (before.get(key), after.get(key));
+        if old == new {
+            continue;
+        }
+        let pretty = |value: Option<&Value>| -> Vec<String> {
+            let Some(value) = value else { return Vec::new() };
+            let text = serde_json::to_string_pretty(value).unwrap_or_default();
+            format!("{key}: {text}").lines().map(str::to_owned).collect()
+        };
+        let (old, new) = (pretty(old), pretty(new));
+        let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let left = old.len().min(new.len()) - head;
+        let tail =
+            old.iter().rev().zip(new.iter().rev()).take(left).take_while(|(old, new)| old == new).count();
+        let line = |class: &'static str| move |text: &String| Line { class, text: text.clone() };
+        // Of what is the same only the nearest lines are told.
+        lines.extend(old[head.saturating_sub(2)..head].iter().map(line("")));
+        lines.extend(old[head..old.len() - tail].iter().map(line("minus")));
+        lines.extend(new[head..new.len() - tail].iter().map(line("plus")));
+        lines.extend(new[new.len() - tail..].iter().take(2).map(line("")));
+    }
+    lines
+}
+
+pub(super) fn diff_list(lines: &[Line]) -> Markup {
+    html! {
+        ul.diff {
+            @for line in lines.iter().take(SHOWN_LINES) { li class=(line.class) { (line.text) } }
+            @if lines.len() > SHOWN_LINES { li { "… " (number(lines.len() - SHOWN_LINES)) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(before: &Value, after: &Value) -> Vec<String> {
+        let lines = difference(before.as_object().unwrap(), after.as_object().unwrap());
+        lines.iter().map(|line| format!("{:5}{}", line.class, line.text)).collect()
+    }
+
+    #[test]
+    fn a_difference_tells_what_goes_and_what_comes() {
+        let (before, after) =
+            (json!({"core": ["a", "b", "c"], "same": 1}), json!({"core": ["a", "d", "c"], "same": 1}));
+        assert_eq!(
+            lines(&before, &after),
+            ["     core: [", "       \"a\",", "minus  \"b\",", "plus   \"d\",", "       \"c\"", "     ]"]
+        );
+        assert_eq!(lines(&json!({}), &json!({"enabled": "on"})), ["plus enabled: \"on\""]);
+        assert_eq!(lines(&json!({"enabled": "on"}), &json!({})), ["minusenabled: \"on\""]);
+        assert!(lines(&before, &before).is_empty());
+    }
+}

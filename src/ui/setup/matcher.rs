@@ -1,0 +1,347 @@
+//! Step four: the endpoint that ranks tools, tried before it is stored. Doing without is fine.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Map, Value, json};
+
+use super::presets::PRESETS;
+use super::{Step, keep, set, step_page};
+use crate::http::layers::HttpContext;
+use crate::http::problem::{Code, Problem};
+use crate::service::{MatcherTestAnswer, MatcherTestRequest, SetupDraft, Toolrack};
+use crate::ui::form::Form;
+use crate::ui::language::{Language, number};
+use crate::ui::layout::token;
+use crate::ui::parts::{State as Standing, card, notice, warnings};
+use crate::ui::visitor::Place;
+
+/// Fields that are texts in the document.
+const TEXTS: [&str; 5] = ["kind", "endpoint", "model", "dialect", "instruction"];
+
+/// Fields that are whole numbers.
+const NUMBERS: [&str; 3] = ["top_n", "max_documents", "timeout_ms"];
+
+/// What the page shows beside the form.
+#[derive(Default)]
+struct Tried {
+    query: String,
+    answer: Option<MatcherTestAnswer>,
+    refusal: Option<Problem>,
+}
+
+/// The form, as the draft has it.
+pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
+    let draft = service.draft(&place.scope).await?;
+    let stored = stored_key(&service, &place).await?;
+    Ok(matcher_page(&place, &draft, stored.as_deref(), &Tried::default()))
+}
+
+/// Keeps the settings in the draft; tries them, or goes on.
+pub(super) async fn save(
+    State(service): State<Toolrack>,
+    State(context): State<HttpContext>,
+    place: Place,
+    form: Form,
+) -> Result<Response, Problem> {
+    let mut draft = service.draft(&place.scope).await?;
+    match form.text("do") {
+        "skip" => {
+            set(&mut draft, "matcher", None);
+            draft.api_key = None;
+            return keep(&service, &place, &draft, Step::Scope.path()).await;
+        }
+        "preset" => {
+            if let Some(preset) = PRESETS.iter().find(|preset| preset.name == form.text("preset")) {
+                let matcher = json!({"endpoint": preset.endpoint, "model": preset.model});
+                set(&mut draft, "matcher", Some(matcher));
+                draft.api_key = None;
+            }
+            return keep(&service, &place, &draft, Step::Matcher.path()).await;
+        }
+        _ => {}
+    }
+    let matcher = matcher_of(&form, draft.config.get("matcher"));
+    set(&mut draft, "matcher", (!matcher.is_empty()).then(|| Value::Object(matcher.clone())));
+    if !form.text("api_key").is_empty() {
+        draft.api_key = Some(SecretString::from(form.text("api_key").to_owned()));
+    }
+    draft.revision = service.save_draft(&place.scope, &draft).await?;
+    if form.text("do") != "test" {
+        return Ok(crate::ui::go(&place.path(Step::Scope.path())));
+    }
+    let limit = context.limits().request_timeout;
+    let tried = try_out(&service, &place, &draft, form.text("query"), limit - limit / 20).await?;
+    let stored = stored_key(&service, &place).await?;
+    Ok(matcher_page(&place, &draft, stored.as_deref(), &tried))
+}
+
+async fn try_out(
+    service: &Toolrack,
+    place: &Place,
+    draft: &SetupDraft,
+    query: &str,
+    within: Duration,
+) -> Result<Tried, Problem> {
+    let mut tried = Tried { query: query.to_owned(), ..Tried::default() };
+    let mut matcher = draft.config.get("matcher").cloned().unwrap_or_else(|| json!({}));
+    if let (Some(key), Value::Object(matcher)) = (&draft.api_key, &mut matcher) {
+        matcher.insert("api_key".to_owned(), key.expose_secret().into());
+    }
+    let query = (!query.is_empty()).then(|| query.to_owned());
+    let request = MatcherTestRequest { caller: place.caller()?, matcher, query, within };
+    match service.test_matcher(request).await.map_err(Problem::from) {
+        Ok(answer) => tried.answer = Some(answer),
+        Err(problem) if problem.code() == Code::InvalidRequest => tried.refusal = Some(problem),
+        Err(problem) => return Err(problem),
+    }
+    Ok(tried)
+}
+
+/// The document of the fields; what the form does not show stays as the draft had it.
+fn matcher_of(form: &Form, before: Option<&Value>) -> Map<String, Value> {
+    let mut matcher = before.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut put = |name: &str, value: Option<Value>| match value {
+        Some(value) => drop(matcher.insert(name.to_owned(), value)),
+        None => drop(matcher.shift_remove(name)),
+    };
+    for name in TEXTS {
+        let text = form.text(name);
+        put(name, (!text.is_empty()).then(|| text.into()));
+    }
+    for name in NUMBERS {
+        // What is no number is kept as it was typed: the test and the application say where it stands.
+        let text = form.text(name);
+        let value = text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
+        put(name, (!text.is_empty()).then_some(value));
+    }
+    let score = form.text("min_score");
+    let value = score.parse::<f64>().map_or_else(|_| score.into(), Value::from);
+    put("min_score", (!score.is_empty()).then_some(value));
+    if form.text("endpoint").is_empty() {
+        matcher.clear();
+    }
+    matcher
+}
+
+/// How the stored key of the scope ends, where there is one.
+async fn stored_key(service: &Toolrack, place: &Place) -> Result<Option<String>, Problem> {
+    let stored = service.config(&place.scope).await?.document;
+    let key = stored.get("matcher").and_then(|matcher| matcher.get("api_key"));
+    let is_set = key.and_then(|key| key.get("set")) == Some(&Value::Bool(true));
+    let last4 = key.and_then(|key| key.get("last4")).and_then(Value::as_str).unwrap_or_default();
+    Ok(is_set.then(|| last4.to_owned()))
+}
+
+fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: &Tried) -> Response {
+    let language = place.visitor.language;
+    let content = html! {
+        @if let Some(refusal) = &tried.refusal {
+            (notice(Standing::Bad, language.say("Not tried:", "未测试:"), html! {
+                @if refusal.errors().is_empty() { (refusal.detail()) }
+                @for error in refusal.errors() { span { code { (error.pointer) } " " (error.detail) " " } }
+            }))
+        }
+        div.columns {
+            form.card.form method="post" action=(place.path(Step::Matcher.path())) #matcher {
+                (token(&place.visitor))
+                (fields(language, draft, stored))
+            }
+            div {
+                (test_card(language, tried))
+                (presets(place))
+                (notice(Standing::Info,
+                    language.say("You can go on without one.", "也可以不设置。"),
+                    language.say(
+                        "Search then goes by words and by the built-in vectors. An endpoint finds more of what is said in other words, and in other languages.",
+                        "此时按词语和内置向量搜索。端点更能理解换一种说法或其他语言的请求。",
+                    )))
+                form method="post" action=(place.path(Step::Matcher.path())) {
+                    (token(&place.visitor))
+                    button.btn name="do" value="skip" type="submit" { (language.say("Go on without a matcher", "跳过匹配器")) }
+                }
+            }
+        }
+    };
+    let on = html! {
+        button.btn.primary type="submit" form="matcher" name="do" value="on" { (language.say("Continue to Scope", "继续:范围")) }
+    };
+    let about = language.say(
+        "An endpoint of yours that ranks tools for a query. Does it answer, and is it worth having?",
+        "由您的端点为查询对工具排序。它能否响应?是否值得?",
+    );
+    step_page(place, Step::Matcher, draft, (language.say("Matcher", "匹配器"), about), &content, Some(on))
+}
+
+fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Markup {
+    let matcher = draft.config.get("matcher").and_then(Value::as_object);
+    let value = |name: &str| match matcher.and_then(|matcher| matcher.get(name)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let key_hint = match (&draft.api_key, stored) {
+        (Some(_), _) => language
+            .say(
+                "One is kept in this draft, sealed. Leave empty to keep it.",
+                "草稿中已加密保存一个密钥,留空则保留。",
+            )
+            .to_owned(),
+        (None, Some(last4)) => format!(
+            "{} …{last4}. {}",
+            language.say("Stored:", "已保存:"),
+            language.say("Leave empty to keep it.", "留空则保留。")
+        ),
+        (None, None) => {
+            language.say("Sealed when stored, never shown again.", "加密保存,不再显示。").to_owned()
+        }
+    };
+    let number_field = |name: &'static str, label: &'static str, usual: &'static str| {
+        html! {
+            div.field {
+                label for=(name) { (label) }
+                input id=(name) type="number" name=(name) value=(value(name)) placeholder=(usual) inputmode="numeric";
+            }
+        }
+    };
+    html! {
+        div.field {
+            label for="endpoint" { (language.say("Endpoint", "端点")) }
+            input #endpoint.mono type="url" name="endpoint" value=(value("endpoint")) placeholder="https://api.cohere.com/v2/rerank"
+                spellcheck="false" autocomplete="off" aria-describedby="endpoint-hint";
+            p.hint #endpoint-hint { (language.say("A base address or the whole URL of the route.", "基础地址或完整的路由 URL。")) }
+        }
+        div.two {
+            div.field {
+                label for="model" { (language.say("Model", "模型")) }
+                input #model.mono type="text" name="model" value=(value("model")) spellcheck="false" autocomplete="off";
+            }
+            div.field {
+                label for="kind" { (language.say("What it does", "类型")) }
+                select #kind name="kind" {
+                    @for (kind, name) in [("rerank", language.say("Ranks texts (rerank)", "重排")), ("embedding", language.say("Makes vectors (embedding)", "向量"))] {
+                        option value=(kind) selected[value("kind") == kind] { (name) }
+                    }
+                }
+            }
+        }
+        div.field {
+            label for="api_key" { (language.say("Key", "密钥")) }
+            input #api_key type="password" name="api_key" autocomplete="off" spellcheck="false" aria-describedby="key-hint";
+            p.hint #key-hint { (key_hint) }
+        }
+        div.field {
+            label for="query" { (language.say("Sample query", "示例查询")) }
+            input #query type="text" name="query" data-search maxlength="2000"
+                placeholder=(language.say("customer was charged twice, give the money back", "客户被重复扣款,需要退款"));
+        }
+        div.actions {
+            button.btn.primary name="do" value="test" type="submit" data-busy=(language.say("Testing…", "测试中…")) {
+                (language.say("Test", "测试"))
+            }
+            button.btn name="do" value="on" type="submit" { (language.say("Keep and continue", "保存并继续")) }
+        }
+        details {
+            summary { (language.say("More options", "更多选项")) }
+            div.form {
+                div.two {
+                    div.field {
+                        label for="dialect" { (language.say("Shape of requests", "请求格式")) }
+                        select #dialect name="dialect" {
+                            @for dialect in DIALECTS { option value=(dialect) selected[value("dialect") == *dialect] { (dialect) } }
+                        }
+                    }
+                    (number_field("timeout_ms", language.say("Time-out, ms", "超时(毫秒)"), "15000"))
+                    (number_field("top_n", language.say("Matches asked for", "返回数量"), "20"))
+                    (number_field("max_documents", language.say("Tools sent at most", "最多发送工具数"), "200"))
+                    div.field {
+                        label for="min_score" { (language.say("Lowest score that counts", "最低分数")) }
+                        input #min_score type="text" name="min_score" value=(value("min_score")) inputmode="decimal";
+                    }
+                    div.field {
+                        label for="instruction" { (language.say("Instruction", "指令")) }
+                        input #instruction type="text" name="instruction" value=(value("instruction"));
+                    }
+                }
+            }
+        }
+        p.note { (language.say("Queries and tool texts go to this host, and nowhere else.", "查询和工具文本只发送到该主机。")) }
+    }
+}
+
+/// As the config takes them; the first is the usual one.
+const DIALECTS: &[&str] =
+    &["auto", "cohere", "tei", "dashscope", "nim", "voyage", "mixedbread", "pinecone", "elastic", "openai"];
+
+fn presets(place: &Place) -> Markup {
+    let language = place.visitor.language;
+    card(
+        language.say("Providers", "服务商"),
+        language.say("fills in address and model", "填入地址和模型"),
+        &html! {
+            form.body method="post" action=(place.path(Step::Matcher.path())) {
+                (token(&place.visitor))
+                input type="hidden" name="do" value="preset";
+                div.actions {
+                    @for preset in PRESETS {
+                        button.btn.small type="submit" name="preset" value=(preset.name) { (preset.name) }
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn test_card(language: Language, tried: &Tried) -> Markup {
+    let Some(answer) = &tried.answer else { return html! {} };
+    let latency = answer.latency_ms.ranking.or(answer.latency_ms.probe);
+    let took = latency.map(|ms| format!("{} ms", number(ms))).unwrap_or_default();
+    let title = language.say("Test", "测试结果");
+    card(
+        title,
+        html! { code { (answer.url) } },
+        &html! {
+            div.body {
+                @match &answer.fault {
+                    Some(fault) => (notice(Standing::Bad, html! { code { (fault.reason) } }, &fault.detail)),
+                    None => (notice(Standing::Ok, language.say("It answers:", "响应正常:"), html! {
+                        (took) @if let Some(dialect) = answer.dialect { ", " (dialect) }
+                    })),
+                }
+                @if answer.fault.is_some() {
+                    p { (language.say("Searches would go on by keywords, with this reason in the answer.", "搜索会改用关键词,并在响应中说明原因。")) }
+                }
+                @for note in &answer.notes { p.note { (note) } }
+                @if let Some(score) = answer.min_score_proposed {
+                    p { (language.say("Proposed lowest score:", "建议最低分数:")) " " b { (format!("{score:.3}")) } }
+                }
+                (warnings(language, &answer.warnings))
+            }
+            div.columns {
+                section {
+                    div.card-head { h3 { (language.say("By words", "关键词")) } span.note { "“" (answer.query) "”" } }
+                    ol.hits {
+                        @for (at, sample) in answer.keyword.iter().take(8).enumerate() {
+                            (hit(at, &sample.name, sample.score))
+                        }
+                    }
+                }
+                section {
+                    div.card-head { h3 { (language.say("By the endpoint", "端点")) } span.note { (took) } }
+                    ol.hits {
+                        @for (at, sample) in answer.ranking.iter().take(8).enumerate() {
+                            (hit(at, &sample.name, sample.score))
+                        }
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn hit(at: usize, name: &str, score: f64) -> Markup {
+    html! { li { span { (at + 1) } span.name { (name) } span.right { (format!("{score:.2}")) } } }
+}
