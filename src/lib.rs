@@ -10,6 +10,7 @@ pub mod core;
 pub mod demo;
 pub mod eval;
 pub mod http;
+pub mod mcp;
 pub mod rerank;
 pub mod service;
 pub mod store;

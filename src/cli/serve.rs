@@ -117,6 +117,10 @@ async fn run(
         let (service, stop) = (service.clone(), upkeep_stop.clone());
         async move { service.upkeep(flush, stop).await }
     });
+    tokio::spawn({
+        let (service, stop) = (service.clone(), upkeep_stop.clone());
+        async move { service.keep_mcp_servers(stop).await }
+    });
     tokio::spawn(telemetry::upkeep());
     tokio::spawn({
         let stop = stop.clone();

@@ -9,6 +9,7 @@ use super::Failure;
 use crate::config::{DatabaseCheck, Settings};
 use crate::core::ranking;
 use crate::core::rate::KeyRate;
+use crate::mcp::{McpClient, NoToolSource, ToolSource};
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
 use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{
@@ -94,6 +95,7 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
             entries: settings.audit.max_entries,
             age_ms: i64::from(settings.audit.days) * MS_PER_DAY,
         },
+        mcp_timeout: settings.mcp.timeout,
     };
     let caches = CacheLimits {
         catalogs_bytes: settings.cache.catalogs_bytes,
@@ -104,7 +106,9 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
     // The first search should not wait for it, nor should the start.
     drop(tokio::task::spawn_blocking(ranking::prepare));
     let reranker = reranker(&addresses);
-    let parts = Parts { store: Arc::clone(&store), reranker, addresses, master_key, limits, caches };
+    let tool_source = tool_source(&addresses, settings);
+    let parts =
+        Parts { store: Arc::clone(&store), reranker, tool_source, addresses, master_key, limits, caches };
     Ok(Started { service: Toolrack::new(parts), store, database, _lock: lock })
 }
 
@@ -176,6 +180,17 @@ fn reranker(addresses: &AddressPolicy) -> Arc<dyn Reranker> {
         Err(error) => {
             tracing::error!(%error, "no client for rerank endpoints could be made; keywords rank");
             Arc::new(NoReranker)
+        }
+    }
+}
+
+/// The client for MCP servers. A crypto provider was installed for the endpoints' one.
+fn tool_source(addresses: &AddressPolicy, settings: &Settings) -> Arc<dyn ToolSource> {
+    match McpClient::new(addresses.clone(), settings.mcp.allow_commands.clone()) {
+        Ok(client) => Arc::new(client),
+        Err(error) => {
+            tracing::error!(%error, "no client for MCP servers could be made; none can be read");
+            Arc::new(NoToolSource)
         }
     }
 }

@@ -9,8 +9,8 @@ use secrecy::SecretString;
 
 use super::{
     AuditSettings, AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl,
-    EffectiveSetting, LimitSettings, LogFormat, LogSettings, Origin, RerankSettings, SecretSettings,
-    ServerSettings, SessionSettings, Settings,
+    EffectiveSetting, LimitSettings, LogFormat, LogSettings, McpSettings, Origin, RerankSettings,
+    SecretSettings, ServerSettings, SessionSettings, Settings,
 };
 
 /// What every variable of this program starts with.
@@ -42,6 +42,7 @@ enum Kind {
     Integer(u64, u64),
     Flag,
     Hosts,
+    Commands,
     Origins,
     OneOf(&'static [&'static str]),
 }
@@ -95,6 +96,8 @@ const KEYS: &[Key] = &[
     key("cache.sessions", Kind::Integer(1, 10_000_000)),
     key("rerank.allow_private", Kind::Flag),
     key("rerank.allowed_hosts", Kind::Hosts),
+    key("mcp.allow_commands", Kind::Commands),
+    key("mcp.timeout_ms", Kind::Integer(100, 600_000)),
     key("audit.max_entries", Kind::Integer(100, 100_000_000)),
     key("audit.days", Kind::Integer(1, 36_500)),
     key("log.level", Kind::Text),
@@ -153,7 +156,7 @@ impl Kind {
                 "false" | "0" => Ok(Value::Flag(false)),
                 _ => Err(self.wanted()),
             },
-            Self::Hosts | Self::Origins => {
+            Self::Hosts | Self::Commands | Self::Origins => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 self.check(Value::List(items.map(str::to_owned).collect()))
             }
@@ -190,6 +193,7 @@ impl Kind {
             }
             (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
             (Self::Hosts, Value::List(hosts)) => hosts.iter().all(|host| is_host(host)),
+            (Self::Commands, Value::List(commands)) => commands.iter().all(|command| is_command(command)),
             (Self::Origins, Value::List(origins)) => origins.iter().all(|origin| is_origin(origin)),
             (Self::OneOf(names), Value::Text(text)) => names.contains(&text.as_str()),
             _ => false,
@@ -208,6 +212,7 @@ impl Kind {
             Self::Integer(min, max) => format!("must be an integer from {min} to {max}"),
             Self::Flag => "must be true or false".to_owned(),
             Self::Hosts => "must be a list of hosts, each as `host` or `host:port`".to_owned(),
+            Self::Commands => "must be a list of names or absolute paths of programs".to_owned(),
             Self::Origins => {
                 "must be a list of origins, each as `https://host` or `https://host:port`".to_owned()
             }
@@ -244,6 +249,15 @@ fn is_host(host: &str) -> bool {
     !host.is_empty()
         && host.len() <= 260
         && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
+}
+
+/// Whether a text names a program: by a name without folders, or by its whole path.
+fn is_command(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 4_096
+        && text.trim() == text
+        && !text.chars().any(char::is_control)
+        && (text.starts_with('/') || !text.contains('/'))
 }
 
 /// Whether a text is an origin as browsers write it, so that it can be compared as it is.
@@ -389,6 +403,10 @@ impl Layers {
                     .map(|host| host.to_lowercase())
                     .collect(),
             },
+            mcp: McpSettings {
+                allow_commands: self.list("mcp.allow_commands")?.to_vec(),
+                timeout: milliseconds("mcp.timeout_ms")?,
+            },
             audit: AuditSettings {
                 max_entries: self.count("audit.max_entries")?,
                 days: self.count("audit.days")?,
@@ -466,6 +484,20 @@ fn only_a_flag() -> String {
 mod tests {
     use super::*;
     use crate::config::DEFAULTS;
+
+    #[test]
+    fn a_command_is_a_name_or_a_whole_path() {
+        for (command, fine) in [
+            ("npx", true),
+            ("/opt/mcp/files", true),
+            ("./npx", false),
+            ("bin/npx", false),
+            (" npx", false),
+            ("", false),
+        ] {
+            assert_eq!(is_command(command), fine, "{command:?}");
+        }
+    }
 
     #[test]
     fn origins_are_taken_as_browsers_write_them() {

@@ -35,6 +35,7 @@ pub struct Settings {
     pub session: SessionSettings,
     pub cache: CacheSettings,
     pub rerank: RerankSettings,
+    pub mcp: McpSettings,
     pub audit: AuditSettings,
     pub log: LogSettings,
     pub server: ServerSettings,
@@ -151,6 +152,14 @@ pub struct RerankSettings {
     pub allow_private: bool,
     /// `host` or `host:port`, in lower case; empty: any public host.
     pub allowed_hosts: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpSettings {
+    /// Names or paths of programs that may be run as MCP servers; empty: none.
+    pub allow_commands: Vec<String>,
+    /// Of reading one server.
+    pub timeout: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

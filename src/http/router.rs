@@ -16,6 +16,8 @@ use crate::http::pages::{Pages, VISITORS};
 use crate::http::v1::{
     assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, reviews, search,
     sessions, setup,
+    assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, mcp_servers,
+    search, sessions, setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;
@@ -62,6 +64,7 @@ fn routes() -> Routes {
         routes!(effective::read),
         routes!(setup::apply::apply),
         routes!(setup::matcher_test::test_matcher),
+        routes!(setup::mcp_tools::list),
         routes!(sessions::list),
         routes!(sessions::read, sessions::delete),
         routes!(sessions::reset),
@@ -91,6 +94,9 @@ fn scope_routes() -> Routes {
         routes!(reviews::list),
         routes!(reviews::approve),
         routes!(reviews::reject),
+        routes!(mcp_servers::list),
+        routes!(mcp_servers::read, mcp_servers::replace, mcp_servers::delete),
+        routes!(mcp_servers::sync),
     ]
 }
 

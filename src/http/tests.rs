@@ -26,6 +26,7 @@ use crate::http::layers::{HttpContext, HttpLayer, HttpLimits};
 use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
 use crate::http::{docs, problem};
+use crate::mcp::NoToolSource;
 use crate::rerank::{AddressPolicy, NoReranker};
 use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{MasterKey, SqliteStore};
@@ -39,6 +40,7 @@ pub(super) async fn service(folder: &Path) -> Toolrack {
     Toolrack::new(Parts {
         store: Arc::new(store),
         reranker: Arc::new(NoReranker),
+        tool_source: Arc::new(NoToolSource),
         addresses: AddressPolicy::default(),
         master_key: MasterKey::from_setting(&"ab".repeat(32)).unwrap(),
         limits: Limits {
@@ -54,6 +56,7 @@ pub(super) async fn service(folder: &Path) -> Toolrack {
             sessions: 100,
             keys: KeyLimits::default(),
             audit: AuditLimits { entries: 100, age_ms: i64::MAX },
+            mcp_timeout: Duration::from_secs(60),
         },
         caches: CacheLimits {
             catalogs_bytes: 1 << 24,

@@ -169,22 +169,22 @@ fn class_of_v6(address: Ipv6Addr) -> AddressClass {
 /// A name resolved to an address that the policy does not admit.
 #[derive(Debug, Error)]
 #[error("the host resolves to an address that is not allowed")]
-pub(super) struct BlockedAddress;
+pub(crate) struct BlockedAddress;
 
 impl BlockedAddress {
     /// Whether this is what made a request fail.
-    pub(super) fn caused(error: &(dyn Error + 'static)) -> bool {
+    pub(crate) fn caused(error: &(dyn Error + 'static)) -> bool {
         std::iter::successors(Some(error), |&error| error.source()).any(<dyn Error>::is::<Self>)
     }
 }
 
 /// Resolves names through `lookup` and lets an answer pass only when every address in it is admitted: which one the
 /// connection takes is not ours to say.
-pub(super) struct GuardedResolver {
-    pub(super) policy: Arc<AddressPolicy>,
-    pub(super) lookup: Arc<dyn Resolve>,
+pub(crate) struct GuardedResolver {
+    pub(crate) policy: Arc<AddressPolicy>,
+    pub(crate) lookup: Arc<dyn Resolve>,
     /// Whether the connections are without TLS; the resolver sees no scheme, so there is one for each.
-    pub(super) plain: bool,
+    pub(crate) plain: bool,
 }
 
 impl Resolve for GuardedResolver {
@@ -205,7 +205,7 @@ impl Resolve for GuardedResolver {
 }
 
 /// The resolver of the operating system.
-pub(super) struct SystemLookup;
+pub(crate) struct SystemLookup;
 
 impl Resolve for SystemLookup {
     fn resolve(&self, name: Name) -> Resolving {

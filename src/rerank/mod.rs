@@ -36,6 +36,7 @@ use async_trait::async_trait;
 pub use client::HttpReranker;
 pub use fault::{Flaw, RerankFault, Unsendable};
 pub use guard::{AddressPolicy, check_url};
+pub(crate) use guard::{BlockedAddress, GuardedResolver, SystemLookup};
 pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{EndpointStatus, Resilient};

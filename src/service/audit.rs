@@ -47,6 +47,8 @@ enum Who {
     Anybody,
     /// A command of the program itself.
     Program,
+    /// The service itself, when it reads an MCP server again.
+    Sync,
 }
 
 impl Actor {
@@ -65,6 +67,11 @@ impl Actor {
         Self { who: Who::Program, request_id: None }
     }
 
+    /// The service itself, when it reads an MCP server again.
+    pub(super) fn sync() -> Self {
+        Self { who: Who::Sync, request_id: None }
+    }
+
     /// As the log of changes and what is stored tell it.
     pub(super) fn name(&self) -> String {
         match self.who {
@@ -72,6 +79,7 @@ impl Actor {
             Who::Admin => "admin".to_owned(),
             Who::Anybody => "no-auth".to_owned(),
             Who::Program => "cli".to_owned(),
+            Who::Sync => "sync".to_owned(),
         }
     }
 
@@ -91,7 +99,8 @@ pub(super) enum Subject<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditDocument {
     pub at_ms: i64,
-    /// The id of a key; or `admin` (the admin key of the settings), `no-auth`, or `cli` (a command of the program).
+    /// The id of a key; or `admin` (the admin key of the settings), `no-auth`, `cli` (a command of the program) or
+    /// `sync` (an MCP server that is read again by itself).
     pub actor: String,
     /// `config.put`, `config.patch`, `config.restore`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`,
     /// `key.create`, `key.patch`, `key.revoke`, `key.rotate`, `session.delete`, `session.reset`, `tool.approve` or

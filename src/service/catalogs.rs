@@ -183,7 +183,11 @@ impl Toolrack {
             .await
     }
 
-    async fn read_tools(&self, entries: Vec<Box<RawValue>>, pointer: &'static str) -> Result<Upload, Error> {
+    pub(super) async fn read_tools(
+        &self,
+        entries: Vec<Box<RawValue>>,
+        pointer: &'static str,
+    ) -> Result<Upload, Error> {
         let limit = self.0.limits.tools_per_catalog;
         if entries.len() > limit {
             return Err(too_many(entries.len(), limit));

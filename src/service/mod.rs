@@ -1,7 +1,7 @@
 //! The use cases: what the service does for a caller, without knowing HTTP.
 //!
 //! Owns caches, sessions in memory and the order of reads and writes; decisions are made in `core`, rows are kept by a
-//! [`Store`], external ranking is asked of a [`Reranker`]. Every write is made in a task of its own, so that a client
+//! [`Store`], external ranking is asked of a [`Reranker`], tools of MCP servers of a [`ToolSource`]. Every write is made in a task of its own, so that a client
 //! that hangs up cancels nothing.
 
 mod assemble;
@@ -23,6 +23,7 @@ mod lint;
 mod listing_bases;
 mod matcher_test;
 mod page_sessions;
+mod mcp_servers;
 mod preload;
 mod provenance;
 mod ranking;
@@ -46,6 +47,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::core::catalog::Catalog;
 use crate::core::rate::KeyRate;
+use crate::mcp::ToolSource;
 use crate::rerank::{AddressPolicy, Reranker, Resilient};
 use crate::store::{MasterKey, ScopeRow, Store};
 use crate::telemetry;
@@ -69,6 +71,11 @@ pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
 };
 pub use page_sessions::{PAGE_SESSION_SECONDS, PageSession};
+pub use mcp_servers::{
+    McpFaultDocument, McpJobDocument, McpServerDocument, McpServerInfo, McpServerList, McpServerSpec,
+    McpServerWritten, McpStatusDocument, McpSyncAnswer, McpSynced, McpTextShown, McpToolsAnswer,
+    McpToolsRequest,
+};
 pub use provenance::ToolProvenance;
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use reviews::{HeldTool, HeldTools, ReviewDone, ReviewedTool, Verdict};
@@ -99,6 +106,8 @@ pub struct Limits {
     pub sessions: u32,
     pub keys: KeyLimits,
     pub audit: AuditLimits,
+    /// Of reading one MCP server.
+    pub mcp_timeout: Duration,
 }
 
 /// What each stored key may do.
@@ -131,6 +140,7 @@ impl Limits {
 pub struct Parts {
     pub store: Arc<dyn Store>,
     pub reranker: Arc<dyn Reranker>,
+    pub tool_source: Arc<dyn ToolSource>,
     /// Which endpoints may be stored and called.
     pub addresses: AddressPolicy,
     pub master_key: MasterKey,
@@ -145,6 +155,7 @@ pub struct Toolrack(Arc<Inner>);
 struct Inner {
     store: Arc<dyn Store>,
     reranker: Resilient,
+    tool_source: Arc<dyn ToolSource>,
     addresses: AddressPolicy,
     master_key: MasterKey,
     limits: Limits,
@@ -154,6 +165,7 @@ struct Inner {
     scope_writes: stripes::Stripes,
     inline_refs: inline_refs::InlineRefs,
     keys: keys::KeyRing,
+    mcp: mcp_servers::McpState,
     /// What stands for a project that is not named.
     nothing: Nothing,
 }
@@ -184,6 +196,8 @@ impl Toolrack {
             },
             store: parts.store,
             reranker: Resilient::new(parts.reranker, |_, _, to| telemetry::breaker(to.name())),
+            tool_source: parts.tool_source,
+            mcp: mcp_servers::McpState::default(),
             addresses: parts.addresses,
             master_key: parts.master_key,
             limits: parts.limits,

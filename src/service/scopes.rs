@@ -261,10 +261,7 @@ impl Toolrack {
             .master_key
             .seal(&secret_aad(scope, API_KEY), text)
             .map_err(|error| Error::invalid("/matcher/api_key", "too_long", error.to_string()))?;
-        let characters: Vec<char> = text.chars().collect();
-        let last4 = (characters.len() >= LAST4_FROM_CHARS)
-            .then(|| characters[characters.len() - 4..].iter().collect());
-        Ok(SealedSecret { origin, last4, bytes })
+        Ok(SealedSecret { origin, last4: last4(text), bytes })
     }
 
     /// A secret of a scope's endpoint; nothing when none is stored for this origin.
@@ -407,6 +404,13 @@ impl Toolrack {
         }));
         Ok(EffectiveConfig { user, project, config, matcher, warnings })
     }
+}
+
+/// The last characters of a secret, where it is long enough to show them.
+pub(super) fn last4(text: &str) -> Option<String> {
+    let characters: Vec<char> = text.chars().collect();
+    let start = characters.len() - 4.min(characters.len());
+    (characters.len() >= LAST4_FROM_CHARS).then(|| characters[start..].iter().collect())
 }
 
 /// The refusal of a write that would begin a scope too many.

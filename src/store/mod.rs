@@ -1,5 +1,7 @@
 //! Durable state: scopes with their configs, secrets, catalogs and reviews, inline catalogs, sessions, warm sets and the listings
 //! that sessions keep, keys, and the log of changes.
+//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
+//! that sessions keep, keys, MCP servers, and the log of changes.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -19,6 +21,7 @@ mod backup;
 mod check;
 mod keys;
 mod lock;
+mod mcp_servers;
 mod private_file;
 mod reviews;
 mod rotation;
@@ -47,6 +50,7 @@ pub use backup::{Backup, BackupError, backup};
 pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
+pub use mcp_servers::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote, mcp_secret};
 pub use private_file::{SecretFileError, read_secret_file};
 pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, ReviewWrite};
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
@@ -436,7 +440,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + AuditStore + ReviewStore + SetupStore + Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + AuditStore + ReviewStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 

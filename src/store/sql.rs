@@ -62,9 +62,10 @@ pub(super) const SECRETS: &str = "SELECT kind, id, name, sealed FROM secrets ORD
 pub(super) const SECRET_RESEAL: &str =
     "UPDATE secrets SET sealed = $5 WHERE kind = $1 AND id = $2 AND name = $3 AND sealed = $4";
 
+/// With the secrets that belong to its config; those of MCP servers are theirs.
 pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.catalog_version, \
      x.name, x.origin, x.last4, x.sealed \
-     FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id \
+     FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id AND x.name NOT LIKE 'mcp/%' \
      WHERE s.kind = $1 AND s.id = $2 ORDER BY x.name";
 
 pub(super) const SCOPE_STATE: &str =
@@ -87,7 +88,9 @@ pub(super) const SECRET_PUT: &str = "INSERT INTO secrets (kind, id, name, origin
 
 pub(super) const SECRET_DELETE: &str = "DELETE FROM secrets WHERE kind = $1 AND id = $2 AND name = $3";
 
-pub(super) const SECRETS_DELETE: &str = "DELETE FROM secrets WHERE kind = $1 AND id = $2";
+/// Those that belong to a config.
+pub(super) const SECRETS_DELETE: &str =
+    "DELETE FROM secrets WHERE kind = $1 AND id = $2 AND name NOT LIKE 'mcp/%'";
 
 pub(super) const CATALOG_VERSION_PUT: &str = "INSERT INTO scopes (kind, id, catalog_version, updated_at) VALUES ($1, $2, $3, $4) \
      ON CONFLICT (kind, id) DO UPDATE SET catalog_version = excluded.catalog_version, \

@@ -50,6 +50,7 @@ const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),
@@ -58,6 +59,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "audit", include_str!("../../migrations/0006_audit.sql")),
     (7, "reviews", include_str!("../../migrations/0007_reviews.sql")),
     (9, "setup", include_str!("../../migrations/0009_setup.sql")),
+    (10, "mcp_servers", include_str!("../../migrations/0010_mcp_servers.sql")),
 ];
 
 /// Why a database could not be opened.

@@ -18,8 +18,8 @@ use super::sqlite::{inline_owner, project_text, read_scope};
 use super::writer::Operation;
 use super::{
     AuditWrite, Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch,
-    Reseal, ScopeRow, SecretAction, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow, VectorSpace,
-    WarmRow, WriteNotes,
+    Reseal, ScopeRow, SecretAction, SecretChange, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow,
+    VectorSpace, WarmRow, WriteNotes,
 };
 
 pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
@@ -88,7 +88,10 @@ pub(super) struct ScopeState {
     catalog_version: String,
 }
 
-async fn scope_state(connection: &mut SqliteConnection, scope: &Scope) -> Result<ScopeState, StoreError> {
+pub(super) async fn scope_state(
+    connection: &mut SqliteConnection,
+    scope: &Scope,
+) -> Result<ScopeState, StoreError> {
     let row: Option<(i64, i64, String)> = sqlx::query_as(sql::SCOPE_STATE)
         .bind(scope.kind())
         .bind(scope.id().as_str())
@@ -103,7 +106,7 @@ async fn scope_state(connection: &mut SqliteConnection, scope: &Scope) -> Result
 }
 
 /// Counts a scope that begins with this write.
-async fn begin(
+pub(super) async fn begin(
     connection: &mut SqliteConnection,
     state: &ScopeState,
     notes: &WriteNotes,
@@ -136,19 +139,7 @@ impl Operation for WriteConfig {
                     sqlx::query(sql::CONFIG_PUT).bind(kind).bind(id).bind(config.as_str()).bind(write.now_ms);
                 put.execute(&mut *connection).await?;
                 for change in &write.secrets {
-                    let statement = match &change.action {
-                        SecretAction::Set(sealed) => sqlx::query(sql::SECRET_PUT)
-                            .bind(kind)
-                            .bind(id)
-                            .bind(change.name.as_str())
-                            .bind(sealed.origin.as_str())
-                            .bind(sealed.last4.as_deref())
-                            .bind(hex::encode(&sealed.bytes)),
-                        SecretAction::Clear => {
-                            sqlx::query(sql::SECRET_DELETE).bind(kind).bind(id).bind(change.name.as_str())
-                        }
-                    };
-                    statement.execute(&mut *connection).await?;
+                    change_secret(connection, [kind, id], change).await?;
                 }
                 let actor = write.notes.audit.as_ref().map_or("", |audit| &audit.entry.actor);
                 note_version(connection, [kind, id], write.now_ms, actor).await?;
@@ -167,6 +158,26 @@ impl Operation for WriteConfig {
         }
         Ok(row)
     }
+}
+
+/// Stores or clears one secret of a scope.
+pub(super) async fn change_secret(
+    connection: &mut SqliteConnection,
+    [kind, id]: [&str; 2],
+    change: &SecretChange,
+) -> Result<(), StoreError> {
+    let statement = match &change.action {
+        SecretAction::Set(sealed) => sqlx::query(sql::SECRET_PUT)
+            .bind(kind)
+            .bind(id)
+            .bind(change.name.as_str())
+            .bind(sealed.origin.as_str())
+            .bind(sealed.last4.as_deref())
+            .bind(hex::encode(&sealed.bytes)),
+        SecretAction::Clear => sqlx::query(sql::SECRET_DELETE).bind(kind).bind(id).bind(change.name.as_str()),
+    };
+    statement.execute(connection).await?;
+    Ok(())
 }
 
 pub(super) struct WriteCatalog {

@@ -13,8 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["core", "service", "telemetry"]),
     ("ui", &["core", "http", "service"]),
     ("service", &["core", "rerank", "store", "telemetry"]),
+    ("cli", &["config", "core", "demo", "eval", "http", "mcp", "rerank", "service", "store", "telemetry"]),
+    ("service", &["core", "mcp", "rerank", "store", "telemetry"]),
     ("store", &["core"]),
     ("rerank", &["core"]),
+    ("mcp", &["core", "rerank"]),
     ("core", &[]),
     ("config", &[]),
     ("telemetry", &["config"]),
@@ -25,7 +28,9 @@ const CRATES: &[(&str, &[&str])] = &[
     // Telemetry names methods and statuses in its labels.
     ("axum", &["http", "ui", "cli", "telemetry"]),
     ("clap", &["cli", "main"]),
-    ("reqwest", &["rerank"]),
+    ("reqwest", &["mcp", "rerank"]),
+    ("rmcp", &["mcp"]),
+    ("rustix", &["mcp"]),
     ("sqlx", &["store"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -221,7 +226,9 @@ fn handlers_take_checked_parts_of_requests_only() {
 #[test]
 fn the_service_knows_traits_and_not_what_implements_them() {
     for source in sources().iter().filter(|source| source.part() == "service" && !is_test(source)) {
-        for name in ["SqliteStore", "PostgresStore", "HttpReranker", "ServeLock", "StatusCode", "http::"] {
+        for name in
+            ["SqliteStore", "PostgresStore", "HttpReranker", "McpClient", "ServeLock", "StatusCode", "http::"]
+        {
             assert!(!source.code.contains(name), "{} has `{name}`", source.path.display());
         }
     }

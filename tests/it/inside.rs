@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolrack::core::id::{Id, Scope};
+use toolrack::mcp::NoToolSource;
 use toolrack::rerank::{AddressPolicy, NoReranker};
 use toolrack::service::{
     Actor, AssembleRequest, AuditLimits, BridgeAnswer, BridgeRequest, CacheLimits, Caller, DescribeRequest,
@@ -30,6 +31,7 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
     let service = Toolrack::new(Parts {
         store: Arc::<SqliteStore>::clone(&store),
         reranker: Arc::new(NoReranker),
+        tool_source: Arc::new(NoToolSource),
         addresses: AddressPolicy { allow_private: true, ..AddressPolicy::default() },
         master_key: MasterKey::from_setting(&"ab".repeat(32)).unwrap(),
         limits: Limits {
@@ -45,6 +47,7 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
             sessions: 10_000,
             keys: KeyLimits::default(),
             audit: AuditLimits { entries: 1_000, age_ms: i64::MAX },
+            mcp_timeout: Duration::from_secs(60),
         },
         caches: CacheLimits {
             catalogs_bytes: 64 << 20,

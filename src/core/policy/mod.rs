@@ -36,7 +36,7 @@ pub use self::effective::effective;
 pub use self::keys::{Layer, Policy};
 pub use self::matcher::{Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, SecretWrite, origin_of};
 pub use self::patch::{apply_patch, merge_patch};
-pub use self::request::{ExtraBody, ExtraHeader, ExtraHeaders, TEXT_FIELDS, is_framing_header};
+pub use self::request::{ExtraBody, ExtraHeader, ExtraHeaders, TEXT_FIELDS, check_header, is_framing_header};
 pub use self::values::{
     Group, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle, Toolset, WarmPolicy,
 };

@@ -244,6 +244,21 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a header of this name and text may be sent; no sentence repeats the text.
+///
+/// # Errors
+/// What a header may look like.
+pub fn check_header(name: &str, text: &str) -> Result<(), String> {
+    check_name(name)?;
+    if is_header_text(text) {
+        Ok(())
+    } else {
+        Err(format!(
+            "a header's text is printable ASCII on one line, no spaces around it, at most {MAX_HEADER_BYTES} characters"
+        ))
+    }
+}
+
 /// Reads `auth_header`.
 pub(super) struct AuthHeader;
 

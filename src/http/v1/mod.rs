@@ -15,6 +15,7 @@ pub mod effective;
 pub mod keys;
 pub mod limits;
 pub mod reviews;
+pub mod mcp_servers;
 pub mod search;
 pub mod sessions;
 pub mod setup;

@@ -1,4 +1,4 @@
-//! `/v1/setup`: trying settings before they are stored.
+//! `/v1/setup/matcher-test`: trying settings before they are stored.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,0 +1,155 @@
+//! A command that speaks MCP over its standard input and output.
+//!
+//! Owns which commands may be run, what they are given, how much of their output is read, and that they end with all that
+//! they have started. A command is a program on the operator's machine: nothing is run that the settings do not name.
+
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use super::fault::{McpFailure, McpFault};
+use super::session::Trouble;
+
+/// What a command gets of the service's own variables.
+const INHERITED: [&str; 2] = ["PATH", "HOME"];
+
+/// The end of standard error that is kept, in bytes.
+const STDERR_BYTES: usize = 2_048;
+
+/// Whether the settings name this command.
+pub(super) fn check(command: &str, allowed: &[String]) -> Result<(), McpFailure> {
+    if allowed.iter().any(|name| name == command) {
+        return Ok(());
+    }
+    let detail = if allowed.is_empty() {
+        "this service runs no commands".to_owned()
+    } else {
+        format!("this service runs {} and nothing else", allowed.join(", "))
+    };
+    Err(McpFailure::new(McpFault::CommandNotAllowed, detail))
+}
+
+/// A running command. Its whole process group is killed with this value.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    group: Option<Pid>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+/// The ends of a command's pipes.
+pub(super) type Pipes = (Counted<ChildStdout>, ChildStdin);
+
+/// Starts a command. More than `most` bytes of output are [`McpFault::TooLarge`], told to `trouble`.
+pub(super) fn start(
+    (command, args, env): (&str, &[String], &[(String, SecretString)]),
+    most: usize,
+    trouble: &Trouble,
+) -> Result<(Running, Pipes), McpFailure> {
+    let failed = |what: &str| McpFailure::new(McpFault::CommandFailed, format!("`{command}` {what}"));
+    let mut process = Command::new(command);
+    process.args(args).env_clear();
+    process.envs(INHERITED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    process.envs(env.iter().map(|(name, text)| (name, text.expose_secret())));
+    // Not where the service stands: its database may be there.
+    process.current_dir(std::env::temp_dir());
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    process.process_group(0).kill_on_drop(true);
+    let mut child = process.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => failed("is not there"),
+        io::ErrorKind::PermissionDenied => failed("may not be run"),
+        _ => failed("could not be started"),
+    })?;
+    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stderr = Arc::default();
+    let running = Running { child, group, stderr: Arc::clone(&stderr) };
+    let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
+        return Err(failed("has no pipes"));
+    };
+    tokio::spawn(keep_end(errors, stderr));
+    let stdout = Counted { inner: stdout, left: most, trouble: trouble.clone() };
+    Ok((running, (stdout, stdin)))
+}
+
+impl Running {
+    /// Ends the command and what it started. What it wrote to standard error goes to the fault, if it was the command that
+    /// ended first.
+    pub(super) async fn end(mut self, outcome: Option<McpFailure>) -> Option<McpFailure> {
+        // Before anybody waits for the child: until then the number of its group is nobody else's.
+        self.kill();
+        let status = self.child.wait().await;
+        let failure = outcome?;
+        if failure.fault != McpFault::CommandFailed {
+            return Some(failure);
+        }
+        let code = status.ok().and_then(|status| status.code());
+        let status = code.map(|code| format!(" with status {code}")).unwrap_or_default();
+        let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&kept).trim().to_owned();
+        let said = if text.is_empty() { String::new() } else { format!(": {text}") };
+        Some(McpFailure::new(McpFault::CommandFailed, format!("{}{status}{said}", failure.detail)))
+    }
+
+    fn kill(&self) {
+        if let Some(group) = self.group {
+            // An error says that nobody is left.
+            kill_process_group(group, Signal::KILL).ok();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Of a child that was waited for the number may belong to somebody else by now.
+        if self.child.id().is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// Reads standard error to its end, so that the command is never held up, and keeps the last of it.
+async fn keep_end(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut part = [0; STDERR_BYTES];
+    while let Ok(count @ 1..) = errors.read(&mut part).await {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(part.get(..count).unwrap_or_default());
+        let surplus = kept.len().saturating_sub(STDERR_BYTES);
+        kept.drain(..surplus);
+    }
+}
+
+/// Output that ends, with a fault, after so many bytes.
+#[derive(Debug)]
+pub(super) struct Counted<R> {
+    inner: R,
+    left: usize,
+    trouble: Trouble,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Counted<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let read = buf.filled().len() - before;
+        match self.left.checked_sub(read) {
+            Some(left) => self.left = left,
+            None => {
+                self.trouble.tell(McpFailure::new(McpFault::TooLarge, "the command writes too much"));
+                return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
