@@ -252,6 +252,7 @@ mod tests {
             count += 1;
         });
         assert_eq!(count, 51);
+        assert_eq!(count, 56);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod audit;
 mod keys;
 mod listing_bases;
 mod reviews;
+mod mcp_servers;
 mod secrets;
 mod warm_model;
 

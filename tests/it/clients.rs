@@ -69,7 +69,7 @@ struct Fault {
 }
 
 /// Where the libraries are. Without them there is nothing to test, unless `tests/run` says that there has to be.
-fn installed() -> Option<PathBuf> {
+pub(crate) fn installed() -> Option<PathBuf> {
     let folder = env::var_os("TOOLRACK_TEST_CLIENTS").map(PathBuf::from);
     if folder.is_none() {
         assert!(

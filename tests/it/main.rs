@@ -31,6 +31,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod matcher_test;
+mod mcp;
 mod messy;
 mod model;
 mod native;

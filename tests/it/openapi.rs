@@ -68,6 +68,8 @@ async fn every_documented_route_is_there_and_nothing_else_is() {
     let tool = json!({"tools": [{"name": "echo", "description": "Say it."}]});
     for scope in ["users", "projects"] {
         app.admin().put(&format!("/v1/{scope}/{}/catalog", user.id), &tool).await.ok();
+        let server = json!({"url": "https://mcp.invalid/"});
+        app.admin().put(&format!("/v1/{scope}/{}/mcp-servers/echo", user.id), &server).await.ok();
     }
     let document = document();
     let all = operations(&document);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use reqwest::dns::{Addrs, Name, Resolving};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
@@ -41,6 +41,34 @@ async fn fault(client: &McpClient, url: &str) -> McpFault {
 
 /// A server that gives everybody this answer, and counts them.
 async fn serve(answer: String) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
+    serve_with(move |_| answer.clone()).await
+}
+
+/// Reads a request with its whole body.
+async fn request(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut read = Vec::new();
+    loop {
+        let mut part = [0; 4_096];
+        let count = stream.read(&mut part).await?;
+        read.extend_from_slice(&part[..count]);
+        let text = String::from_utf8_lossy(&read).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let length = head
+            .to_lowercase()
+            .split("content-length: ")
+            .nth(1)
+            .map_or(0, |rest| rest.lines().next().unwrap_or_default().trim().parse().unwrap_or_default());
+        if count == 0 || (text.contains("\r\n\r\n") && body.len() >= length) {
+            return Ok(text);
+        }
+    }
+}
+
+/// A server that answers requests by their text.
+async fn serve_with(
+    answer: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
+    let answer = Arc::new(answer);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://mcp.test:{}/mcp", listener.local_addr().unwrap().port());
     let calls: Arc<std::sync::atomic::AtomicUsize> = Arc::default();
@@ -48,11 +76,10 @@ async fn serve(answer: String) -> (String, Arc<std::sync::atomic::AtomicUsize>) 
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            let answer = answer.clone();
+            let answer = Arc::clone(&answer);
             tokio::spawn(async move {
-                let mut read = [0; 4096];
-                if stream.read(&mut read).await.is_ok() {
-                    drop(stream.write_all(answer.as_bytes()).await);
+                if let Ok(request) = request(&mut stream).await {
+                    drop(stream.write_all(answer(&request).as_bytes()).await);
                     drop(stream.shutdown().await);
                 }
             });
@@ -140,6 +167,73 @@ async fn answers_are_read_up_to_their_bound() {
     }
 }
 
+/// A server whose handshake is right, and whose answers to `tools/list` are these in turn, the last one for ever.
+async fn listing(pages: &[&str]) -> String {
+    let pages: Vec<String> = pages.iter().map(ToString::to_string).collect();
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let json = "content-type: application/json\r\n";
+    let respond = move |request: &str| {
+        let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let result = match message["method"].as_str() {
+            Some("initialize") => {
+                serde_json::json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "fake", "version": "1"}})
+            }
+            Some("tools/list") => {
+                let at = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                serde_json::from_str(&pages[at.min(pages.len() - 1)]).unwrap()
+            }
+            _ => return answer("202 Accepted", "", ""),
+        };
+        let response = serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        answer("200 OK", json, &response.to_string())
+    };
+    serve_with(respond).await.0
+}
+
+#[tokio::test]
+async fn one_odd_tool_does_not_cost_the_others() {
+    let odd = r#"{"tools":[{"name":"no_schema"},7,{"name":"b","inputSchema":{"type":"object","x":1},"title":"B",
+        "group":"evil","always_load":true,"aliases":["a"]}],"nextCursor":"2"}"#;
+    let good = r#"{"tools":[{"name":"c","description":"d","inputSchema":{"zz":1,"aa":2},"annotations":{"readOnlyHint":true}}]}"#;
+    let url = listing(&[odd, good]).await;
+    let read = std::sync::Mutex::new(Vec::new());
+    let on_read = |count| read.lock().unwrap().push(count);
+    let listing = client(private(), &["127.0.0.1"]).list(&at(&url), BOUNDS, &on_read).await.unwrap();
+    let tools: Vec<(&str, &str)> =
+        listing.tools.iter().map(|tool| (tool.name.as_str(), tool.json.get())).collect();
+    assert_eq!(
+        tools,
+        [
+            ("no_schema", r#"{"name":"no_schema"}"#),
+            ("", "7"),
+            ("b", r#"{"name":"b","inputSchema":{"type":"object","x":1},"title":"B"}"#),
+            (
+                "c",
+                r#"{"name":"c","description":"d","inputSchema":{"zz":1,"aa":2},"annotations":{"readOnlyHint":true}}"#
+            ),
+        ]
+    );
+    assert_eq!(*read.lock().unwrap(), [0, 3, 4]);
+    assert_eq!((listing.server_name.as_deref(), listing.instructions), (Some("fake"), None));
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_given_up() {
+    let many = (0..101).map(|at| format!(r#"{{"name":"t{at}","inputSchema":{{}}}}"#)).collect::<Vec<_>>();
+    let many = format!(r#"{{"tools":[{}]}}"#, many.join(","));
+    for (page, wanted) in [
+        (r#"{"tools":[],"nextCursor":"again"}"#, McpFault::Protocol),
+        (r#"{"tools":"none"}"#, McpFault::Protocol),
+        (r#"{"nothing":1}"#, McpFault::Protocol),
+        (&many, McpFault::TooLarge),
+    ] {
+        let url = listing(&[page]).await;
+        assert_eq!(fault(&client(private(), &["127.0.0.1"]), &url).await, wanted, "{page}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -204,7 +298,8 @@ async fn a_command_ends_with_what_it_started() {
     };
     tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
 
-    let failure = run("yes".to_owned(), Duration::from_secs(20)).await;
+    let long = format!("head -c {} /dev/zero | tr '\\0' x; sleep 1000", MAX_TOTAL_BYTES + 1);
+    let failure = run(long, Duration::from_secs(60)).await;
     assert_eq!(failure.fault, McpFault::TooLarge, "{failure:?}");
 
     let failure = run("env >&2; exit 3".to_owned(), Duration::from_secs(20)).await;

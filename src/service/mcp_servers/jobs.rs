@@ -13,8 +13,8 @@ use super::sync::McpSynced;
 use super::{McpFaultDocument, ServerKey};
 use crate::service::{Error, Kind, lock, now_ms};
 
-/// Jobs that are remembered; those that have ended go first.
-const MAX_JOBS: usize = 256;
+/// Jobs that are remembered, each with the names that it changed; those that have ended go first.
+const MAX_JOBS: usize = 64;
 
 /// Where a sync is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,11 @@ impl Job {
 
     pub(super) fn outcome(&self) -> Option<&Outcome> {
         self.outcome.get()
+    }
+
+    /// What it did, once it is done.
+    pub(super) fn result(&self) -> Option<Arc<McpSynced>> {
+        self.outcome().and_then(|outcome| outcome.as_ref().ok()).cloned()
     }
 
     pub(super) fn document(&self) -> McpJobDocument {

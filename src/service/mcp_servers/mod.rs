@@ -11,6 +11,7 @@ mod spec;
 mod sync;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,10 @@ pub struct McpServerDocument {
     /// The sync that runs or ran last; forgotten at a restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<McpJobDocument>,
+    /// What that sync did, once it is done; not in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<McpSynced>)]
+    pub result: Option<Arc<McpSynced>>,
 }
 
 /// The servers of a user or project.
@@ -161,7 +166,9 @@ impl Toolrack {
 
     /// One server of a scope.
     pub async fn mcp_server(&self, scope: &Scope, name: &str) -> Result<McpServerDocument, Error> {
-        self.mcp_document(&self.mcp_row(scope, name).await?)
+        let document = self.mcp_document(&self.mcp_row(scope, name).await?)?;
+        let job = self.0.mcp.jobs.of(&(scope.clone(), name.to_owned()));
+        Ok(McpServerDocument { result: job.and_then(|job| job.result()), ..document })
     }
 
     /// Stores a server, in the place of the one of its name; its tools stay until the next sync.
@@ -358,6 +365,7 @@ impl Toolrack {
             next_sync_at_ms: some_time(row.next_sync_at_ms),
             tools: row.tools,
             job: job.map(|job| job.document()),
+            result: None,
         })
     }
 }

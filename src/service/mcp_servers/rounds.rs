@@ -38,20 +38,24 @@ type Watchers = HashMap<ServerKey, (i64, AbortOnDropHandle<()>)>;
 impl Toolrack {
     /// Keeps the tools of stored servers up to date until `stop`.
     pub async fn keep_mcp_servers(&self, stop: CancellationToken) {
-        let mut watchers = Watchers::new();
-        let rounds = async {
+        let watching = async {
+            let mut watchers = Watchers::new();
             loop {
                 self.watch_servers(&mut watchers).await;
+                // In time or not: there may be others now.
+                drop(tokio::time::timeout(ROUND, self.0.mcp.written.notified()).await);
+            }
+        };
+        let syncing = async {
+            loop {
                 self.sync_due().await;
-                tokio::select! {
-                    () = self.0.mcp.written.notified() => {}
-                    () = tokio::time::sleep(ROUND) => {}
-                }
+                tokio::time::sleep(ROUND).await;
             }
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = rounds => {}
+            () = watching => {}
+            () = syncing => {}
         }
     }
 

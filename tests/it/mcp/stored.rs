@@ -1,0 +1,118 @@
+//! What is stored of a server and what is not: addresses that are refused, headers that move, bounds. No server is needed.
+
+use serde_json::json;
+
+use super::{private, put, server_path, sync};
+use crate::app::TestApp;
+
+const KEY: &str = "header-canary-77c0aa21";
+
+#[tokio::test]
+async fn addresses_that_are_not_allowed_are_refused() {
+    let app = TestApp::start().await;
+    let user = app.user();
+    for url in [
+        "http://127.0.0.1:9/mcp",
+        "https://127.0.0.1/mcp",
+        "https://localhost/mcp",
+        "https://[::ffff:10.0.0.1]/mcp",
+        "https://0x7f000001/mcp",
+        "https://169.254.169.254/latest/meta-data",
+        "https://metadata.google.internal/",
+        "http://mcp.example/mcp",
+        "https://user:pass@mcp.example/mcp",
+        "file:///etc/passwd",
+    ] {
+        let spec = json!({ "url": url });
+        let problem =
+            app.admin().put(&server_path(&user, &["s"]), &spec).await.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["code"], "blocked_address", "{url}: {problem}");
+        let body = json!({"user": user.id, "server": spec});
+        let problem = app.admin().post("/v1/setup/mcp-tools", &body).await.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], "/server/url", "{url}: {problem}");
+    }
+    assert_eq!(app.admin().get(&server_path(&user, &[])).await.ok()["servers"], json!([]));
+}
+
+#[tokio::test]
+async fn an_address_that_was_allowed_once_is_checked_again() {
+    let mut app = private().await;
+    let user = app.user();
+    put(&app, &user, "s", &json!({"url": "http://127.0.0.1:9/mcp"})).await;
+    assert_eq!(sync(&app, &user, "s").await["job"]["fault"]["reason"], "unreachable");
+    app.set("TOOLRACK_RERANK_ALLOW_PRIVATE", "false");
+    app.restart().await;
+    let user = app.user_called(&user.id);
+    let failed = sync(&app, &user, "s").await;
+    assert_eq!(failed["job"]["fault"]["reason"], "refused_address", "{failed}");
+}
+
+#[tokio::test]
+async fn headers_stay_with_the_place_that_they_were_set_for() {
+    let mut app = private().await;
+    let user = app.user();
+    let spec = |url: &str, value: serde_json::Value| json!({"url": url, "headers": {"X-Key": value}});
+    put(&app, &user, "s", &spec("http://127.0.0.1:9/a", json!(KEY))).await;
+    let kept =
+        put(&app, &user, "s", &spec("http://127.0.0.1:9/b", json!({"set": true, "last4": "aa21"}))).await;
+    assert_eq!((&kept["headers"]["X-Key"]["set"], &kept["warnings"]), (&json!(true), &json!([])), "{kept}");
+
+    // The config's secrets are others, and go with the config.
+    let matcher = json!({"matcher": {"endpoint": "http://127.0.0.1:9/rerank", "api_key": "rr-0123456789ab"}});
+    user.put_config(&matcher).await.ok();
+    app.admin().delete(&user.path(&["config"])).await.expect_status(204);
+    app.restart().await;
+    let user = app.user_called(&user.id);
+    let shown = app.admin().get(&server_path(&user, &["s"])).await.ok();
+    assert_eq!(shown["headers"]["X-Key"], json!({"set": true, "last4": "aa21"}), "{shown}");
+
+    let moved = put(&app, &user, "s", &spec("http://127.0.0.1:10/b", json!({"set": true}))).await;
+    assert_eq!(moved["warnings"][0]["code"], "secret_cleared", "{moved}");
+    assert_eq!(moved["warnings"][0]["pointer"], "/headers/X-Key", "{moved}");
+    assert_eq!(moved["headers"], json!({}), "{moved}");
+    let back = put(&app, &user, "s", &spec("http://127.0.0.1:9/a", json!({"set": true}))).await;
+    assert_eq!(back["warnings"][0]["code"], "secret_missing", "it is gone: {back}");
+
+    put(&app, &user, "s", &spec("http://127.0.0.1:9/a", json!(KEY))).await;
+    app.stop().await;
+    let rotated = app.command(&["keys", "rotate-master"]);
+    assert!(rotated.status.success(), "{rotated:?}");
+    app.start_again().await;
+    let user = app.user_called(&user.id);
+    let shown = app.admin().get(&server_path(&user, &["s"])).await.ok();
+    assert_eq!(shown["headers"]["X-Key"]["set"], true, "{shown}");
+    app.admin().delete(&server_path(&user, &["s"])).await.expect_status(204);
+    app.admin().delete(&server_path(&user, &["s"])).await.expect_status(204);
+    let log = app.admin().get("/v1/audit").await.ok();
+    let actions: Vec<&str> =
+        log["entries"].as_array().unwrap().iter().map(|row| row["action"].as_str().unwrap()).collect();
+    assert_eq!(actions[..2], ["mcp_server.delete", "mcp_server.put"], "{log}");
+    assert!(!log.to_string().contains(KEY) && !app.logs().contains(KEY));
+}
+
+#[tokio::test]
+async fn a_spec_is_refused_at_its_places() {
+    let app = private().await;
+    let user = app.user();
+    for (name, spec, pointer) in [
+        ("s", json!({}), "/url"),
+        ("s", json!({"url": "https://mcp.example/", "command": "x"}), "/command"),
+        ("s", json!({"url": "nonsense"}), "/url"),
+        ("s", json!({"url": "https://mcp.example/", "headers": {"Host": "x"}}), "/headers/Host"),
+        ("s", json!({"url": "https://mcp.example/", "headers": {"X": "a\nb"}}), "/headers/X"),
+        ("s", json!({"url": "https://mcp.example/", "resync_minutes": 99_999}), "/resync_minutes"),
+        ("s", json!({"url": "https://mcp.example/", "typo": 1}), "/typo"),
+        ("a b", json!({"url": "https://mcp.example/"}), "/name"),
+    ] {
+        let problem =
+            app.admin().put(&server_path(&user, &[name]), &spec).await.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{spec}: {problem}");
+    }
+    app.admin().post(&server_path(&user, &["none", "sync"]), &json!({})).await.problem(404, "not_found");
+    for at in 0..64 {
+        put(&app, &user, &format!("s{at}"), &json!({"url": "https://mcp.example/"})).await;
+    }
+    let more = app.admin().put(&server_path(&user, &["more"]), &json!({"url": "https://mcp.example/"})).await;
+    assert_eq!(more.problem(422, "invalid_request")["errors"][0]["code"], "too_many");
+    put(&app, &user, "s7", &json!({"url": "https://mcp.example/b"})).await;
+}
