@@ -266,6 +266,18 @@ impl View {
         view
     }
 
+    /// The view with some more core tools, each by its identity; those that it does not hold stay outside.
+    #[must_use]
+    pub fn with_core(mut self, keys: &[ToolKey]) -> Self {
+        let ids: Vec<u32> = keys.iter().flat_map(|key| self.by_key(key)).collect();
+        for id in ids {
+            if let Some(tool) = self.tools.get_mut(id as usize) {
+                tool.core = true;
+            }
+        }
+        self
+    }
+
     fn warn_of_ambiguous_core(&mut self, policy: &Policy) {
         let named = policy.core.iter().filter_map(|selector| match selector {
             Selector::Name(name) => Some((name, self.select(name).len())),
@@ -766,6 +778,18 @@ mod tests {
         assert_eq!((view.tools.len(), view.visible().count()), (6, 3));
         assert_eq!(view.candidates()[0].iter().filter(|id| **id != HIDDEN).count(), 3);
         assert!(matches!(view.resolve("search"), Resolved::Ambiguous([_, _])));
+    }
+
+    #[test]
+    fn more_core_tools_are_those_of_the_grant_alone() {
+        let denied = selection(json!({"deny": ["@git"]}));
+        let all = view(&six(), json!({}), &[]);
+        let keys: Vec<ToolKey> = all.tools.iter().map(|tool| tool.tool.tool.key()).collect();
+        let granted = view(&six(), json!({}), &[denied]).with_core(&keys);
+        assert!(!granted.tools.is_empty() && granted.tools.len() < all.tools.len());
+        assert!(granted.tools.iter().all(|tool| tool.core));
+        let one = view(&six(), json!({}), &[]).with_core(&keys[..1]);
+        assert_eq!(one.tools.iter().filter(|tool| tool.core).count(), 1);
     }
 
     #[test]

@@ -5,15 +5,28 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Names of the tools that the model called in its last turn with calls.
+use super::digest::Digest;
+
+/// The last turn of a conversation in which the model called tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastCalls {
+    /// Names of the tools, in the order of the calls.
+    pub names: Vec<String>,
+    /// Tells this turn from others of the conversation; nothing without calls.
+    pub turn: Option<Digest>,
+}
+
+/// What the model called in its last turn with calls.
 ///
 /// Understood are `tool_calls[]` (OpenAI Chat), `content[]` with `tool_use` blocks (Anthropic), `function_call` items
 /// (OpenAI Responses), `parts[]` with `functionCall` (Gemini), `toolUse` blocks (Bedrock) and `calls[]` (canonical).
 /// Read from the end, as far as needed; a message that cannot be read is passed over.
-pub fn last_called_names(messages: &[Box<RawValue>]) -> Vec<String> {
+pub fn last_calls(messages: &[Box<RawValue>]) -> LastCalls {
     let mut names: Vec<String> = Vec::new();
-    for message in messages.iter().rev() {
-        let Ok(message) = serde_json::from_str::<Value>(message.get()) else { continue };
+    let mut turn = None;
+    for (at, message) in messages.iter().enumerate().rev() {
+        let text = message.get();
+        let Ok(message) = serde_json::from_str::<Value>(text) else { continue };
         let mut called = called_names(&message);
         if called.is_empty() {
             // Results stand behind the calls of a turn; once calls were seen, anything else is before their turn.
@@ -22,6 +35,8 @@ pub fn last_called_names(messages: &[Box<RawValue>]) -> Vec<String> {
             }
             break;
         }
+        // Calls without an id may be the same, word for word, in several turns.
+        turn = turn.or_else(|| Some(Digest::of_parts(&[&at.to_be_bytes(), text.as_bytes()])));
         called.reverse();
         names.extend(called);
         // Only call items stand alone; every other message holds all calls of its turn.
@@ -30,7 +45,7 @@ pub fn last_called_names(messages: &[Box<RawValue>]) -> Vec<String> {
         }
     }
     names.reverse();
-    names
+    LastCalls { names, turn }
 }
 
 /// Longest text of a user that is read, in characters (`product.md`, section 3).
@@ -142,7 +157,7 @@ mod tests {
         ]);
         let gemini = json!([{"role": "model", "parts": [{"functionCall": {"name": "a", "args": {}}}]}]);
         let names = |messages: &Value| {
-            last_called_names(&serde_json::from_str::<Vec<_>>(&messages.to_string()).unwrap())
+            last_calls(&serde_json::from_str::<Vec<_>>(&messages.to_string()).unwrap()).names
         };
         assert_eq!(names(&openai), ["a", "b"]);
         assert_eq!(names(&responses), ["a", "b"]);
@@ -150,6 +165,25 @@ mod tests {
             assert_eq!(names(messages), ["a"], "{messages}");
         }
         assert!(names(&json!(["plain text", {"role": "user", "content": "hi", "name": "bob"}])).is_empty());
+    }
+
+    #[test]
+    fn a_turn_is_the_same_until_the_model_calls_again() {
+        let turn = |messages: &Value| {
+            last_calls(&serde_json::from_str::<Vec<_>>(&messages.to_string()).unwrap()).turn
+        };
+        // Gemini's calls have no ids.
+        let call = json!({"role": "model", "parts": [{"functionCall": {"name": "a", "args": {}}}]});
+        let mut messages = vec![json!({"role": "user", "parts": [{"text": "go"}]})];
+        assert_eq!(turn(&json!(messages)), None);
+        messages.push(call.clone());
+        let first = turn(&json!(messages));
+        messages
+            .push(json!({"role": "user", "parts": [{"functionResponse": {"name": "a", "response": {}}}]}));
+        messages.push(json!({"role": "model", "parts": [{"text": "done"}]}));
+        assert!(first.is_some() && turn(&json!(messages)) == first);
+        messages.push(call);
+        assert_ne!(turn(&json!(messages)), first);
     }
 
     fn user_text_of(messages: &Value) -> Option<String> {
@@ -206,7 +240,7 @@ mod tests {
             let message = json!({"role": "user", "content": [value], "parts": value, "tool_calls": value});
             let messages = json!([value, message]).to_string();
             let messages = serde_json::from_str::<Vec<_>>(&messages).unwrap();
-            last_called_names(&messages);
+            last_calls(&messages);
             last_user_text(&messages);
         }
 

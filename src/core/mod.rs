@@ -44,5 +44,6 @@ pub mod tokens;
 pub mod told;
 pub mod tool;
 pub mod tool_text;
+pub mod usage;
 pub mod warm;
 pub mod warning;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::digest::{Digest, push_string};
@@ -16,7 +16,7 @@ use super::digest::{Digest, push_string};
 pub const DEFAULT_GROUP: &str = "other";
 
 /// What identifies a tool over time: the group of the upload and the name of the upload.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ToolKey {
     pub group: Box<str>,
     pub name: Box<str>,

@@ -253,6 +253,7 @@ mod tests {
         });
         assert_eq!(count, 51);
         assert_eq!(count, 56);
+        assert_eq!(count, 46);
     }
 
     #[test]

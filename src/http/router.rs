@@ -65,6 +65,7 @@ fn routes() -> Routes {
         routes!(setup::apply::apply),
         routes!(setup::matcher_test::test_matcher),
         routes!(setup::mcp_tools::list),
+        routes!(setup::overview::read),
         routes!(sessions::list),
         routes!(sessions::read, sessions::delete),
         routes!(sessions::reset),

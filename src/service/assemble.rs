@@ -1,21 +1,25 @@
 //! `assemble`: the tools of the next model call.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, window};
+use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, Seen, window};
 use super::ledger::AssemblyCost;
 use super::preload::Preload;
 use super::sessions::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, answer, grant_digest};
+use crate::core::cache::CacheReason;
+use crate::core::digest::Digest;
 use crate::core::grant::{Catalogs, Resolved, ViewTool};
 use crate::core::id::SessionKey;
 use crate::core::mend::Dialect;
-use crate::core::messages::last_called_names;
+use crate::core::messages::last_calls;
 use crate::core::plan::Plan;
+use crate::core::policy::Policy;
 use crate::core::tool::ToolKey;
 use crate::core::warm::WarmSet;
 use crate::core::warning::Warning;
@@ -83,6 +87,7 @@ impl PlanEntry {
 impl Toolrack {
     /// Assembles the array, the listing and all that the agent should know beside them.
     pub async fn assemble(&self, request: AssembleRequest) -> Result<Assembled, Error> {
+        let started = Instant::now();
         request.fields.check()?;
         if request.tools.is_some() && request.fields.tools_ref.is_some() {
             return Err(Error::invalid("/tools_ref", "invalid_value", "send either `tools` or `tools_ref`"));
@@ -93,7 +98,7 @@ impl Toolrack {
         }
         let caller = &request.caller;
         let heads = self.heads(caller).await?;
-        let (config, merged) = self.merged(&heads).await?;
+        let (_, merged) = self.merged(&heads).await?;
         let mut warnings = Vec::new();
         let mut tools_ref = request.fields.tools_ref.clone();
         let catalogs = if let Some(tools) = &request.tools {
@@ -110,9 +115,10 @@ impl Toolrack {
         let target = request.fields.target(GrantFields::usual_target(&merged.policy))?;
         let mut selections = vec![request.fields.selection.clone()];
         selections.extend(caller.limits.as_deref().cloned());
-        let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
-        let context = Context { merged, entry, target, window, heads, session: None, warnings: Vec::new() };
-        let plan = self.plan(&context).await?;
+        let kept = self.kept_hot(&request, &merged.policy).await?;
+        let seen = Seen { catalogs, heads, merged, selections: selections.into(), target, window };
+        let mut context = self.context_of(seen, kept.clone().unwrap_or_default()).await?;
+        let mut plan = self.plan(&context).await?;
         if let Err((there, most)) = plan.plan.room() {
             let detail = format!(
                 "{there} tools always stand in the array and {} takes {most}; make fewer core, or let tools be deferred",
@@ -120,26 +126,51 @@ impl Toolrack {
             );
             return Err(Error::invalid("/profile", "too_many_tools", detail));
         }
+        if caller.session.is_some() && kept.is_none() {
+            let hot = self.hot_core(caller, &context, &plan).await;
+            context = self.with_hot(context, hot).await?;
+            plan = self.plan(&context).await?;
+        }
         self.prepare_vectors(caller, &context).await;
-        match caller.session_key() {
+        let caller = request.caller.clone();
+        let (assembled, cost, cache) = match caller.session_key() {
             None => {
                 telemetry::assemble(plan.plan.tier, target.format.as_str());
-                Ok(assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings))
+                assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)
             }
-            Some(key) => self.assemble_session(&key, context, plan, request, tools_ref, warnings).await,
+            Some(key) => self.assemble_session(&key, context, plan, request, tools_ref, warnings).await?,
+        };
+        cost.record();
+        self.usage().assembled(&caller, cost, cache, started.elapsed());
+        Ok(assembled)
+    }
+
+    /// The hot tools that a session keeps; nothing where it begins, or has an epoch, and they are chosen anew.
+    async fn kept_hot(
+        &self,
+        request: &AssembleRequest,
+        policy: &Policy,
+    ) -> Result<Option<Vec<ToolKey>>, Error> {
+        match request.caller.session_key().filter(|_| policy.hot_tools.join()) {
+            None => Ok(Some(Vec::new())),
+            Some(_) if request.epoch => Ok(None),
+            Some(key) => {
+                let session = self.session(&key).await?;
+                Ok(session.settings.assembled.as_ref().map(|assembled| assembled.hot.clone()))
+            }
         }
     }
 
     async fn assemble_session(
         &self,
         key: &SessionKey,
-        context: Context,
-        plan: Arc<PlanEntry>,
+        mut context: Context,
+        mut plan: Arc<PlanEntry>,
         request: AssembleRequest,
         tools_ref: Option<String>,
         mut warnings: Vec<Warning>,
-    ) -> Result<Assembled, Error> {
-        let used = used_tools(&context, &request, &mut warnings);
+    ) -> Result<(Assembled, AssemblyCost, CacheReason), Error> {
+        let UsedTools { keys: used, called, turn } = used_tools(&context, &request, &mut warnings);
         // Before the session is locked: others need not wait for an endpoint.
         let preload = self.preload(key, &context, &plan.plan, &request).await?;
         let origin = Origin {
@@ -152,6 +183,13 @@ impl Toolrack {
         };
         let held = self.hold_session(key).await?;
         let previous = held.session.settings.assembled.as_deref();
+        // Another assembly may have begun the session meanwhile: its core does not change unasked.
+        let joins = context.policy().hot_tools.join() && !request.epoch;
+        if let Some(previous) = previous.filter(|previous| joins && previous.hot != context.hot) {
+            context = self.with_hot(context, previous.hot.clone()).await?;
+            plan = self.plan(&context).await?;
+        }
+        let news = held.session.ledger().news(called, turn);
         let plan = self.session_plan(previous, &context, plan, &origin, request.epoch).await?;
         telemetry::assemble(plan.plan.tier, context.target.format.as_str());
         let session = SessionAssembly {
@@ -171,8 +209,9 @@ impl Toolrack {
         if answer.cache.breaks {
             telemetry::cache_break(answer.cache.reason.as_str());
         }
-        AssemblyCost::of(&answer).record();
-        Ok(Assembled { body: answer.body.into() })
+        self.usage().called(&request.caller, &context, &news);
+        let (cost, cache) = (AssemblyCost::of(&answer), answer.cache.reason);
+        Ok((Assembled { body: answer.body.into() }, cost, cache))
     }
 }
 
@@ -183,40 +222,55 @@ fn assemble_stateless(
     request: &AssembleRequest,
     tools_ref: Option<&str>,
     warnings: Vec<Warning>,
-) -> Assembled {
+) -> (Assembled, AssemblyCost, CacheReason) {
+    let first = CacheReason::First;
     let usual = tools_ref.is_none() && warnings.is_empty() && request.if_fingerprint.is_none();
     if !usual {
         let if_fingerprint = request.if_fingerprint.as_deref();
         let input = AnswerInput { if_fingerprint, tools_ref, warnings, ..AnswerInput::default() };
         let answer = answer(context.view(), &entry.plan, &input);
-        AssemblyCost::of(&answer).record();
-        return Assembled { body: answer.body.into() };
+        let cost = AssemblyCost::of(&answer);
+        return (Assembled { body: answer.body.into() }, cost, first);
     }
     let stateless = entry.stateless.get_or_init(|| {
         let answer = answer(context.view(), &entry.plan, &AnswerInput::default());
         Stateless { cost: AssemblyCost::of(&answer), body: answer.body.into() }
     });
-    stateless.cost.record();
-    Assembled { body: stateless.body.clone() }
+    (Assembled { body: stateless.body.clone() }, stateless.cost, first)
 }
 
 /// The tools that were used since the last assembly, as the request tells them.
-fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<Warning>) -> Vec<ToolKey> {
-    let called = request.messages.as_deref().map(last_called_names).unwrap_or_default();
-    let mut keys = Vec::new();
+struct UsedTools {
+    /// All that the names may mean.
+    keys: Vec<ToolKey>,
+    /// A tool for each name that means one alone, as [`super::ledger::Ledger::news`] takes it.
+    called: Vec<(u64, u32)>,
+    /// See [`crate::core::messages::LastCalls::turn`].
+    turn: Option<Digest>,
+}
+
+fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<Warning>) -> UsedTools {
+    let last = request.messages.as_deref().map(last_calls).unwrap_or_default();
+    let (mut keys, mut called) = (Vec::new(), Vec::new());
     for (at, name) in request.used.iter().enumerate() {
         if context.view().resolve(name) == Resolved::Unknown {
             let detail = format!("there is no tool `{name}`");
             warnings.push(Warning::new("unknown_tool", detail).at(format!("/used/{at}")));
         }
     }
-    for name in request.used.iter().chain(&called) {
+    for (at, name) in request.used.iter().chain(&last.names).enumerate() {
         let tools = context.view().select(name);
+        // A conversation tells the calls; what is named beside it is the same again.
+        let counts = request.messages.is_none() || at >= request.used.len();
+        if let (true, [id]) = (counts, tools.as_slice()) {
+            let tool = context.view().get(*id);
+            called.extend(tool.map(|tool| (tool.tool.tool.digest().short(), *id)));
+        }
         keys.extend(
             tools.into_iter().filter_map(|id| context.view().get(id)).map(|tool| tool.tool.tool.key()),
         );
     }
-    keys
+    UsedTools { keys, called, turn: last.turn }
 }
 
 /// One assembly of a session: a function of its snapshot.
@@ -281,6 +335,7 @@ impl SessionAssembly<'_> {
             window: self.context.window,
             sent: answer.sent.clone(),
             listing_base: self.plan.listing_base,
+            hot: self.context.hot.clone(),
         };
         let changed = previous != Some(&state);
         let update = Update {

@@ -162,7 +162,7 @@ impl Toolrack {
             answer.results.push(result);
         }
         let tokens = answer.results.iter().filter_map(|result| result.tokens).sum();
-        self.answered(request.caller.session_key().as_ref(), "bridge", tokens).await;
+        self.answered(&request.caller, "bridge", tokens).await;
         Ok(answer)
     }
 
@@ -186,9 +186,9 @@ impl Toolrack {
         };
         let handled = match meant(context.view(), &call) {
             Resolved::Bridge(tool) => self.handle_bridge(context, request, tool, &call, answer).await?,
-            Resolved::Tool(id) => self.pass_through(context, &call, Some(id), answer).await?,
+            Resolved::Tool(id) => self.pass_through(context, request, &call, Some(id), answer).await?,
             Resolved::Ambiguous(_) | Resolved::Unknown => {
-                self.pass_through(context, &call, None, answer).await?
+                self.pass_through(context, request, &call, None, answer).await?
             }
         };
         Ok(result(context, &call, handled))
@@ -198,6 +198,7 @@ impl Toolrack {
     async fn pass_through(
         &self,
         context: &Context,
+        request: &BridgeRequest,
         call: &ModelCall,
         known: Option<u32>,
         answer: &mut BridgeAnswer,
@@ -221,6 +222,10 @@ impl Toolrack {
         unmap(&mut arguments, &tool.for_target(context.target).arg_map);
         let dispatch = Dispatch::of(tool, call.id.clone(), arguments);
         let warming = self.warm(context, &[id], Deed::Call).await?;
+        self.usage().called(&request.caller, context, &[id]);
+        if let Some((_, session)) = &context.session {
+            session.ledger().passed(tool.tool.tool.digest().short());
+        }
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
         answer.warn(warming.warnings);
@@ -247,8 +252,8 @@ impl Toolrack {
         };
         match tool {
             BridgeTool::Search => self.bridge_search(context, request, call, &arguments, answer).await,
-            BridgeTool::Describe => self.bridge_describe(context, &arguments, answer).await,
-            BridgeTool::Call => self.bridge_call(context, &arguments, &call.id, answer).await,
+            BridgeTool::Describe => self.bridge_describe(context, request, &arguments, answer).await,
+            BridgeTool::Call => self.bridge_call(context, request, &arguments, &call.id, answer).await,
         }
     }
 
@@ -332,6 +337,7 @@ impl Toolrack {
     async fn bridge_describe(
         &self,
         context: &Context,
+        request: &BridgeRequest,
         arguments: &Map<String, Value>,
         answer: &mut BridgeAnswer,
     ) -> Result<Handled, Error> {
@@ -366,6 +372,7 @@ impl Toolrack {
             left_out.iter().map(|name| json!({"name": shown(name), "code": "too_many", "most": most})),
         );
         let warming = self.warm(context, &described.ids, Deed::Describe).await?;
+        self.usage().described(&request.caller);
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
         answer.warn(warming.warnings);
@@ -384,6 +391,7 @@ impl Toolrack {
     async fn bridge_call(
         &self,
         context: &Context,
+        request: &BridgeRequest,
         arguments: &Map<String, Value>,
         call_id: &str,
         answer: &mut BridgeAnswer,
@@ -404,6 +412,7 @@ impl Toolrack {
         answer.evicted.extend(warming.evicted);
         answer.warn(warming.warnings);
         if resolved.results.iter().all(Result::is_ok) {
+            self.usage().called(&request.caller, context, &resolved.ready);
             return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
         }
         if let [Err(error)] = resolved.results.as_slice() {

@@ -120,6 +120,8 @@ pub(super) struct Resolved {
     pub results: Vec<Result<Dispatch, Box<CallError>>>,
     /// Tools that were meant, also with wrong arguments.
     pub called: Vec<u32>,
+    /// The tool of each call that can be run.
+    pub ready: Vec<u32>,
     /// Arguments that were not checked, and why.
     pub warnings: Vec<Warning>,
 }
@@ -157,6 +159,7 @@ impl Toolrack {
         };
         count_unknown(&resolved, "call");
         let warming = self.warm(&context, &resolved.called, Deed::Call).await?;
+        self.usage().called(&request.caller, &context, &resolved.ready);
         let mut warnings = context.warnings();
         warnings.extend(resolved.warnings);
         warnings.extend(warming.warnings);
@@ -259,6 +262,7 @@ impl Toolrack {
         };
         let verdict = in_wire_keys(verdict, &sent, &made.arg_map);
         resolved.warnings.extend(check_arguments(entry, schema, verdict, &sent)?);
+        resolved.ready.push(id);
         Ok((entry, arguments))
     }
 

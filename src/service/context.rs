@@ -23,6 +23,7 @@ use crate::core::rate::{Allowances, Taken};
 use crate::core::selector::Selector;
 use crate::core::target::Target;
 use crate::core::text::clip;
+use crate::core::tool::ToolKey;
 use crate::core::warning::Warning;
 
 /// Who asks.
@@ -176,6 +177,8 @@ pub(super) struct ViewKey {
     config: MergedKey,
     /// Of the selections' text, which may be long.
     selections: Digest,
+    /// Of the tools that a session has in core beside those of the config, where there are some.
+    hot: Option<Digest>,
     /// What names look like on the wire.
     names: NameRule,
 }
@@ -238,12 +241,25 @@ impl Aliases {
 pub(super) struct Context {
     pub merged: Arc<Merged>,
     pub entry: Arc<ViewEntry>,
+    pub selections: Arc<[Selection]>,
+    /// Tools that a session has in core beside those of the config, by group and name.
+    pub hot: Vec<ToolKey>,
     pub target: Target,
     pub window: u32,
     /// What the request asked for and did not get.
     pub warnings: Vec<Warning>,
     pub heads: Heads,
     pub session: Option<(SessionKey, Arc<Session>)>,
+}
+
+/// What a context is made of.
+pub(super) struct Seen {
+    pub catalogs: Catalogs,
+    pub heads: Heads,
+    pub merged: Arc<Merged>,
+    pub selections: Arc<[Selection]>,
+    pub target: Target,
+    pub window: u32,
 }
 
 /// The scopes of a request.
@@ -324,32 +340,48 @@ impl Toolrack {
         Ok(Catalogs::Stored { user, project })
     }
 
+    /// What is seen, with tools in core beside those of the config; without a session and its warnings.
+    pub(super) async fn context_of(&self, seen: Seen, hot: Vec<ToolKey>) -> Result<Context, Error> {
+        let Seen { catalogs, heads, merged, selections, target, window } = seen;
+        let config = (heads.user.digest, heads.project.digest);
+        let entry = self.view(catalogs, config, &merged, &selections, target.profile, &hot).await?;
+        let (warnings, session) = (Vec::new(), None);
+        Ok(Context { merged, entry, selections, hot, target, window, warnings, heads, session })
+    }
+
     /// The view of some catalogs under a config and selections.
-    pub(super) async fn view(
+    async fn view(
         &self,
         catalogs: Catalogs,
         config: MergedKey,
         merged: &Arc<Merged>,
-        selections: Vec<Selection>,
+        selections: &Arc<[Selection]>,
         profile: Profile,
+        hot: &[ToolKey],
     ) -> Result<Arc<ViewEntry>, Error> {
         let contents = {
             let mut parts = catalogs.parts().map(|catalog| catalog.content_id());
             (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
         };
         let inline = matches!(catalogs, Catalogs::Inline(_));
-        let text = serde_json::to_string(&selections).map_err(Error::internal)?;
-        let selected = Digest::of(text.as_bytes());
+        let digest = |text: String| Digest::of(text.as_bytes());
+        let selected = digest(serde_json::to_string(&**selections).map_err(Error::internal)?);
+        let hot_digest = match hot {
+            [] => None,
+            hot => Some(digest(serde_json::to_string(hot).map_err(Error::internal)?)),
+        };
         // Profiles differ in names, and most take the same.
         let names = profile.limits().names;
-        let key = ViewKey { contents, inline, config, selections: selected, names };
+        let key = ViewKey { contents, inline, config, selections: selected, hot: hot_digest, names };
         if let Some(entry) = self.0.caches.views.get(&key).await {
             return Ok(entry);
         }
         let (merged, id) = (Arc::clone(merged), self.0.caches.next_view_id());
+        let (selections, hot) = (Arc::clone(selections), hot.to_vec());
         let build = async move {
             let build = move || {
                 let view = View::build(&catalogs, &merged.policy, &merged.user_core, &selections, profile);
+                let view = view.with_core(&hot);
                 let aliases = Aliases::build(&view, &merged.policy);
                 ViewEntry { id, view, catalogs, aliases }
             };
@@ -378,7 +410,7 @@ impl Toolrack {
     pub(super) async fn context(&self, caller: &Caller, fields: &GrantFields) -> Result<Context, Error> {
         fields.check()?;
         let heads = self.heads(caller).await?;
-        let (config, merged) = self.merged(&heads).await?;
+        let (_, merged) = self.merged(&heads).await?;
         let session = match caller.session_key() {
             Some(key) => {
                 let session = self.session(&key).await?;
@@ -413,7 +445,9 @@ impl Toolrack {
         let mut warnings = Vec::new();
         let default = assembled.map_or(merged.policy.context_window, |assembled| assembled.window);
         let window = window(fields.context_window, default, &mut warnings);
-        let entry = self.view(catalogs, config, &merged, selections, target.profile).await?;
-        Ok(Context { merged, entry, target, window, heads, session, warnings })
+        let hot = assembled.filter(|_| merged.policy.hot_tools.join()).map(|assembled| assembled.hot.clone());
+        let seen = Seen { catalogs, heads, merged, selections: selections.into(), target, window };
+        let context = self.context_of(seen, hot.unwrap_or_default()).await?;
+        Ok(Context { session, warnings, ..context })
     }
 }

@@ -167,7 +167,8 @@ impl Toolrack {
         let mut warnings = context.warnings();
         warnings.extend(warming.warnings);
         let text = serde_json::to_string(&tools).map_err(Error::internal)?;
-        self.answered_text(request.caller.session_key().as_ref(), "describe", text).await;
+        self.usage().described(&request.caller);
+        self.answered_text(&request.caller, "describe", text).await;
         Ok(DescribeAnswer {
             tools,
             name_map,

@@ -51,6 +51,11 @@ impl Head {
         Self { content_id: row.catalog_version.as_str().into(), row, layer, warnings, digest }
     }
 
+    /// Whether the scope itself says that queries which find nothing are kept.
+    pub(super) fn keeps_missed_queries(&self) -> bool {
+        self.layer.keep_missed_queries == Some(true)
+    }
+
     pub(super) fn secret(&self, name: &str) -> Option<&SealedSecret> {
         self.row.secrets.iter().find(|secret| secret.name == name).map(|secret| &secret.sealed)
     }

@@ -2,15 +2,19 @@
 //!
 //! Owns the counters and when they move. They are written now and then, with the ages of the session.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Error, Toolrack, blocking};
+use super::context::Caller;
+use super::usage::scope_of;
+use super::{Error, Toolrack, blocking, lock};
 use crate::core::assemble::Answer;
-use crate::core::id::SessionKey;
+use crate::core::digest::Digest;
 use crate::core::tokens;
+use crate::core::usage::Counts;
 use crate::telemetry;
 
 /// Longest text that is counted where it stands, in bytes: about 0.3 ms.
@@ -29,7 +33,21 @@ pub(super) struct Ledger {
     cache_breaks: AtomicU64,
     /// Searches in a row that found nothing; forgotten when the session leaves the memory.
     misses: AtomicU64,
+    /// Likewise.
+    told: Mutex<Told>,
 }
+
+/// Native calls that count already, so that none counts twice.
+#[derive(Debug, Default)]
+struct Told {
+    /// The tools of those that went through the bridge since the last assembly, by the head of their digest.
+    passed: Vec<u64>,
+    /// The turn of a conversation whose calls were counted last.
+    turn: Option<Digest>,
+}
+
+/// Calls through the bridge that are remembered until the next assembly; more than a turn has.
+const MOST_PASSED: usize = 256;
 
 /// What a session did and what that cost, since it was made. Tokens are sums of exact o200k counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -69,6 +87,8 @@ pub(super) enum Deed {
 pub(super) struct AssemblyCost {
     all: u64,
     sent: u64,
+    /// The part of `sent` that a separate listing takes.
+    listing: u64,
     breaks_cache: bool,
 }
 
@@ -77,8 +97,21 @@ impl AssemblyCost {
         Self {
             all: answer.tokens.all as u64,
             sent: answer.tokens.sent() as u64,
+            listing: answer.tokens.sent().saturating_sub(answer.tokens.tools) as u64,
             breaks_cache: answer.cache.breaks,
         }
+    }
+
+    pub(super) fn breaks_cache(self) -> bool {
+        self.breaks_cache
+    }
+
+    /// Counts one assembly of this cost.
+    pub(super) fn add_to(self, counts: &mut Counts) {
+        counts.assemblies += 1;
+        counts.tokens_all += self.all;
+        counts.tokens_sent += self.sent;
+        counts.tokens_listing += self.listing;
     }
 
     /// Adds the cost to the metrics.
@@ -99,6 +132,7 @@ impl Ledger {
             tokens_answers: document.tokens_answers.into(),
             cache_breaks: document.cache_breaks.into(),
             misses: AtomicU64::new(0),
+            told: Mutex::default(),
         }
     }
 
@@ -147,40 +181,64 @@ impl Ledger {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes a native call that went through the bridge, by the head of the tool's digest.
+    pub(super) fn passed(&self, tool: u64) {
+        let passed = &mut lock(&self.told).passed;
+        if passed.len() < MOST_PASSED {
+            passed.push(tool);
+        }
+    }
+
+    /// Of the native calls that an assembly tells of, each with the head of the tool's digest, those that were not told before.
+    /// `turn` tells turns of a conversation apart, which agents send again and again.
+    pub(super) fn news(&self, mut called: Vec<(u64, u32)>, turn: Option<Digest>) -> Vec<u32> {
+        let mut told = lock(&self.told);
+        let passed = std::mem::take(&mut told.passed);
+        if turn.is_some() && turn == told.turn {
+            return Vec::new();
+        }
+        told.turn = turn;
+        for tool in passed {
+            if let Some(at) = called.iter().position(|(called, _)| *called == tool) {
+                called.remove(at);
+            }
+        }
+        called.into_iter().map(|(_, id)| id).collect()
+    }
+
     pub(super) fn answered(&self, tokens: usize) {
         self.tokens_answers.fetch_add(tokens as u64, Ordering::Relaxed);
     }
 }
 
 impl Toolrack {
-    /// Notes what an answer costs that a model reads, in metrics and where there is a session; `route` is `search`,
+    /// Notes what an answer costs that a model reads, in metrics, usage and where there is a session; `route` is `search`,
     /// `describe` or `bridge`.
-    pub(super) async fn answered(&self, session: Option<&SessionKey>, route: &'static str, tokens: usize) {
+    pub(super) async fn answered(&self, caller: &Caller, route: &'static str, tokens: usize) {
         telemetry::answer_tokens(route, tokens as u64);
-        let Some(key) = session else { return };
+        self.usage().answered(&scope_of(&caller.user, caller.project.as_ref()), tokens);
+        let Some(key) = caller.session_key() else { return };
         // A count is not worth an answer: where the session cannot be read, the count is lost.
-        if let Ok(held) = self.hold_session(key).await {
+        if let Ok(held) = self.hold_session(&key).await {
             held.session.ledger().answered(tokens);
-            self.keep_for_flush(key, &held);
+            self.keep_for_flush(&key, &held);
         }
     }
 
-    /// As [`Self::answered`], for a text that was not counted yet. Without a session only the metrics want to know, and the
-    /// answer does not wait for them.
-    pub(super) async fn answered_text(
-        &self,
-        session: Option<&SessionKey>,
-        route: &'static str,
-        text: String,
-    ) {
+    /// As [`Self::answered`], for a text that was not counted yet. Without a session only metrics and usage want to know, and
+    /// the answer does not wait for them.
+    pub(super) async fn answered_text(&self, caller: &Caller, route: &'static str, text: String) {
         let count = counted(text);
-        if session.is_some() {
+        if caller.session.is_some() {
             if let Ok(tokens) = count.await {
-                self.answered(session, route, tokens).await;
+                self.answered(caller, route, tokens).await;
             }
         } else {
+            let (service, caller) = (self.clone(), caller.clone());
             drop(tokio::spawn(async move {
-                count.await.map(|tokens| telemetry::answer_tokens(route, tokens as u64))
+                if let Ok(tokens) = count.await {
+                    service.answered(&caller, route, tokens).await;
+                }
             }));
         }
     }
@@ -202,7 +260,7 @@ mod tests {
     #[test]
     fn a_ledger_reads_back_what_it_wrote() {
         let ledger = Ledger::default();
-        let cost = AssemblyCost { all: 1_000, sent: 300, breaks_cache: false };
+        let cost = AssemblyCost { all: 1_000, sent: 300, listing: 100, breaks_cache: false };
         ledger.count(Deed::Assembly, Some(cost));
         ledger.count(Deed::Assembly, Some(AssemblyCost { breaks_cache: true, ..cost }));
         ledger.count(Deed::Search, None);
@@ -227,5 +285,18 @@ mod tests {
         let old: LedgerDocument =
             serde_json::from_str(r#"{"assemblies":2,"searches":2,"describes":1,"calls":1}"#).unwrap();
         assert_eq!((old.assemblies, old.tokens_all, old.saved), (2, 0, 0));
+    }
+
+    #[test]
+    fn no_native_call_is_news_twice() {
+        let (ledger, turn) = (Ledger::default(), |name: &str| Some(Digest::of(name.as_bytes())));
+        let calls = || vec![(11, 1), (11, 1), (22, 2)];
+        ledger.passed(11);
+        assert_eq!(ledger.news(calls(), turn("a")), [1, 2], "one of them went through the bridge");
+        assert!(ledger.news(calls(), turn("a")).is_empty(), "the same conversation again");
+        assert_eq!(ledger.news(vec![(22, 2)], turn("b")), [2]);
+        // Without a conversation an agent tells each call once.
+        assert_eq!(ledger.news(vec![(22, 2)], None), [2]);
+        assert_eq!(ledger.news(vec![(22, 2)], None), [2]);
     }
 }

@@ -38,6 +38,7 @@ mod sessions;
 mod setup;
 mod stripes;
 mod upkeep;
+mod usage;
 mod vectors;
 mod warming;
 
@@ -87,6 +88,11 @@ pub use session_documents::{
     WarmDocument,
 };
 pub use setup::{ConfigVersionDocument, ConfigVersionList, DraftBase, SetupApplied, SetupApply, SetupDraft};
+pub use setup::{
+    HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
+    UnfoundTool, UsageDay, UsageNumbers,
+};
+pub use usage::{HotTool, USAGE_DAYS};
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]
@@ -166,6 +172,7 @@ struct Inner {
     inline_refs: inline_refs::InlineRefs,
     keys: keys::KeyRing,
     mcp: mcp_servers::McpState,
+    usage: usage::Usage,
     /// What stands for a project that is not named.
     nothing: Nothing,
 }
@@ -190,6 +197,7 @@ impl Toolrack {
             scope_writes: stripes::Stripes::default(),
             inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
             keys: keys::KeyRing::new(parts.limits.keys.rate),
+            usage: usage::Usage::default(),
             nothing: Nothing {
                 head: Arc::new(heads::Head::new(ScopeRow::default())),
                 catalog: Arc::default(),

@@ -134,6 +134,21 @@ impl Toolrack {
                 // Writing the same again says that the endpoint should be tried again.
                 self.renew_matcher(scope, &before).await;
                 return Ok(self.written(scope, &before, &before, warnings, false));
+                return Ok(self.written(scope, &before, &before, planned.warnings, false));
+            }
+            let action = match edit {
+                Edit::Replace(_) => "config.put",
+                Edit::Patch(_) => "config.patch",
+            };
+            let notes =
+                self.config_notes(actor, action, scope, &self.config_changes(scope, &before, &planned_head));
+            let write = ConfigWrite {
+                config: Some(planned.text),
+                expected_raw_revision: Some(before.row.raw_revision),
+                secrets: planned.secrets,
+                now_ms: now_ms(),
+                forget_missed_queries: !planned_head.keeps_missed_queries(),
+                notes,
             };
             match self.write_config(scope, write).await {
                 Ok(after) => {
@@ -191,8 +206,12 @@ impl Toolrack {
         let (service, scope) = (self.clone(), scope.clone());
         uncancelled(async move {
             let most = service.0.limits.keys.scopes;
+            let forgets = write.forget_missed_queries;
             let written = service.0.store.write_config(&scope, write).await;
             let row = written.map_err(|error| begun_too_many(error, most))?;
+            if forgets {
+                service.usage().forget_missed(&scope);
+            }
             Ok(service.written_head(&scope, row).await)
         })
         .await
@@ -311,8 +330,14 @@ impl Toolrack {
         let nothing = Head::new(ScopeRow::default());
         let notes =
             self.config_notes(actor, "config.delete", scope, &self.config_changes(scope, &before, &nothing));
-        let write =
-            ConfigWrite { config: None, expected_raw_revision, secrets: Vec::new(), now_ms: now_ms(), notes };
+        let write = ConfigWrite {
+            config: None,
+            expected_raw_revision,
+            secrets: Vec::new(),
+            now_ms: now_ms(),
+            forget_missed_queries: true,
+            notes,
+        };
         match self.write_config(scope, write).await {
             Err(error) if error.kind() == Kind::Conflict => Err(revision_mismatch()),
             other => {

@@ -183,11 +183,11 @@ pub struct SearchAnswer {
 impl Toolrack {
     /// Finds tools for one or several queries.
     pub async fn search(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
-        let session = request.caller.session_key();
+        let caller = request.caller.clone();
         let answer = self.find(request).await?;
         match &answer.answer {
-            Some(formed) => self.answered(session.as_ref(), "search", formed.tokens).await,
-            None => self.answered_text(session.as_ref(), "search", text_read(&answer.results)).await,
+            Some(formed) => self.answered(&caller, "search", formed.tokens).await,
+            None => self.answered_text(&caller, "search", text_read(&answer.results)).await,
         }
         Ok(answer)
     }
@@ -254,6 +254,7 @@ impl Toolrack {
         let took = started.elapsed();
         answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
+        self.usage().searched(caller, &context, &ranking, &answer, took);
         Ok(answer)
     }
 

@@ -17,6 +17,7 @@ use crate::core::plan::Plan;
 use crate::core::policy::{Policy, WarmPolicy};
 use crate::core::profile::Profile;
 use crate::core::target::Target;
+use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
 use crate::store::{AuditWrite, SessionRow, SessionTouch, WarmTouch};
 
@@ -37,6 +38,9 @@ pub(super) struct AssembledState {
     /// The listing that it keeps, by the digest of its base; nothing where there is none to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listing_base: Option<Digest>,
+    /// Tools that joined its core when it began or at its last epoch, by group and name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hot: Vec<ToolKey>,
 }
 
 impl AssembledState {

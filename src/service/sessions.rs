@@ -17,6 +17,7 @@ pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
 use super::stripes::Stripes;
+use super::usage::scope_of;
 use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
 use crate::core::tool::ToolKey;
@@ -202,7 +203,7 @@ impl Toolrack {
         let created_at_ms = session.created_at_ms();
         let most = (!session.is_stored()).then_some(self.0.limits.sessions);
         let write = SessionWrite { created_at_ms, most, ..session_write(key, &update, &warm, now)? };
-        let (evicted, cost) = (update.warm.evicted.len(), update.cost);
+        let (added, evicted, cost) = (update.warm.added.len(), update.warm.evicted.len(), update.cost);
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
         let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
@@ -211,6 +212,7 @@ impl Toolrack {
             written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
             next.ledger().count(deed, cost);
             telemetry::warm_evictions(evicted);
+            service.usage().warmed(&scope_of(&key.user, key.project.as_ref()), added, evicted);
             service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
             // Ages that were touched before, and the ledger, follow with the next flush.
             service.0.sessions.mark_dirty(&key, &next);
@@ -237,6 +239,12 @@ impl Toolrack {
 
     /// Writes buffered ages and counters. What could not be written stays buffered.
     pub async fn flush(&self) -> Result<(), Error> {
+        // One that fails does not hold up the other.
+        let (usage, ages) = (self.flush_usage().await, self.flush_ages().await);
+        usage.and(ages)
+    }
+
+    async fn flush_ages(&self) -> Result<(), Error> {
         let (touches, bases) = {
             let mut unflushed = lock(&self.0.sessions.unflushed);
             let waiting = std::mem::take(&mut unflushed.waiting);
@@ -314,6 +322,7 @@ impl Toolrack {
         self.expire_audit().await?;
         self.expire_page_sessions().await?;
         self.expire_drafts().await?;
+        self.expire_usage().await?;
         let unused_since = now_ms() - VECTOR_TTL_MS;
         while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
         {

@@ -19,6 +19,7 @@ impl Toolrack {
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = flush.tick() => self.try_flush().await,
+                () = self.usage().is_large() => self.try_flush().await,
                 _ = expiry.tick() => match self.expire().await {
                     Ok(0) => {}
                     Ok(count) => tracing::info!(count, "expired idle sessions and inline catalogs"),
@@ -31,7 +32,7 @@ impl Toolrack {
 
     async fn try_flush(&self) {
         if let Err(error) = self.flush().await {
-            tracing::warn!(%error, "could not flush session ages");
+            tracing::warn!(%error, "could not flush usage and the ages of sessions");
         }
     }
 

@@ -6,6 +6,7 @@ mod listing_bases;
 mod reviews;
 mod mcp_servers;
 mod secrets;
+mod usage;
 mod warm_model;
 
 use std::task::{Context, Waker};
@@ -56,6 +57,7 @@ fn config(text: &str, expected: Option<i64>) -> ConfigWrite {
         expected_raw_revision: expected,
         secrets: Vec::new(),
         now_ms: 1,
+        forget_missed_queries: false,
         notes: WriteNotes::default(),
     }
 }

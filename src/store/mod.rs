@@ -2,6 +2,7 @@
 //! that sessions keep, keys, and the log of changes.
 //! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
 //! that sessions keep, keys, MCP servers, and the log of changes.
+//! that sessions keep, keys, usage, and the log of changes.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -29,6 +30,7 @@ mod secrets;
 mod setup;
 mod sql;
 mod sqlite;
+mod usage;
 mod writer;
 mod writes;
 
@@ -59,6 +61,7 @@ pub use setup::{
     CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite,
 };
 pub use sqlite::{OpenError, SqliteOptions, SqliteStore, database_file};
+pub use usage::{MissedQuery, ToolUsageAdd, ToolUsageRow, UsageAdd, UsageRow, UsageStore};
 
 /// Why a read or a write did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -213,6 +216,8 @@ pub struct ConfigWrite {
     /// Applied in order; ignored when `config` is `None`.
     pub secrets: Vec<SecretChange>,
     pub now_ms: i64,
+    /// Deletes the scope's queries that found nothing: the new document does not keep them.
+    pub forget_missed_queries: bool,
     pub notes: WriteNotes,
 }
 
@@ -440,7 +445,7 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + AuditStore + ReviewStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug {
+pub trait Store: KeyStore + AuditStore + ReviewStore + UsageStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 

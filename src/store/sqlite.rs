@@ -58,6 +58,7 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
     (5, "provenance", include_str!("../../migrations/0005_provenance.sql")),
     (6, "audit", include_str!("../../migrations/0006_audit.sql")),
     (7, "reviews", include_str!("../../migrations/0007_reviews.sql")),
+    (8, "usage", include_str!("../../migrations/0008_usage.sql")),
     (9, "setup", include_str!("../../migrations/0009_setup.sql")),
     (10, "mcp_servers", include_str!("../../migrations/0010_mcp_servers.sql")),
 ];

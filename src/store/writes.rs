@@ -15,6 +15,7 @@ use super::reviews;
 use super::setup::note_version;
 use super::sql::{self, RowsSql};
 use super::sqlite::{inline_owner, project_text, read_scope};
+use super::usage::forget_missed_queries;
 use super::writer::Operation;
 use super::{
     AuditWrite, Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch,
@@ -150,6 +151,9 @@ impl Operation for WriteConfig {
                 sqlx::query(sql::SECRETS_DELETE).bind(kind).bind(id).execute(&mut *connection).await?;
             }
             None => return read_scope(connection, scope).await,
+        }
+        if write.forget_missed_queries {
+            forget_missed_queries(connection, scope).await?;
         }
         let row = read_scope(&mut *connection, scope).await?;
         if let Some(audit) = &write.notes.audit {

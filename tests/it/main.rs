@@ -56,3 +56,4 @@ mod setup_apply;
 mod storage;
 mod targets;
 mod tenants;
+mod usage;

@@ -8,8 +8,8 @@ use super::lists::{Aliases, Groups, Names, Selectors, Toolsets};
 use super::matcher::{Matcher, MatcherRule, MatcherSetting};
 use super::rules::{Choice, Int, Number, Object, Reserved, Rule, of};
 use super::values::{
-    BridgePrefix, Flag, Group, ListingPlacement, Preload, PreloadSetting, Switch, Toggle, ToggleRule,
-    Toolset, WarmPolicy,
+    BridgePrefix, Flag, Group, HotTools, HotToolsSetting, ListingPlacement, Preload, PreloadSetting, Switch,
+    Toggle, ToggleRule, Toolset, WarmPolicy,
 };
 use crate::core::format::native::Exposure;
 use crate::core::profile::Profile;
@@ -86,6 +86,15 @@ settings! {
         "Queries without a good match are kept.";
     hot_tools: Toggle = Toggle::default(), by ToggleRule, join Override,
         "Tools in frequent use join the array by themselves.";
+    require_review_on_change: bool = false, by Reserved(Flag, false), join Override,
+        "A changed tool waits for a review.";
+    keep_missed_queries: bool = false, by Flag, join Override,
+        "The texts of queries that found nothing are kept for the overview, with the scope whose config says so; at most \
+         200, for 90 days. They are gone with the write that takes this back.";
+    hot_tools: HotToolsSetting => HotTools = HotToolsSetting::default(), by Object::new(), join Fill,
+        "The tools that were called most are proposed for `core`, or join it with `auto`: in sessions alone, chosen at \
+         their start and at an epoch, so that an array never changes in between. Calls of a project's \
+         tools count for all who share it, those of a user's own tools for that user alone.";
     usage_prior: Toggle = Toggle::default(), by ToggleRule, join Override,
         "Tools in frequent use rank higher. Reserved: not built yet.";
 }

@@ -38,7 +38,8 @@ pub use self::matcher::{Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, 
 pub use self::patch::{apply_patch, merge_patch};
 pub use self::request::{ExtraBody, ExtraHeader, ExtraHeaders, TEXT_FIELDS, check_header, is_framing_header};
 pub use self::values::{
-    Group, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle, Toolset, WarmPolicy,
+    Group, HotTools, HotToolsSetting, ListingPlacement, Origin, Preload, PreloadSetting, Switch, Toggle,
+    Toolset, WarmPolicy,
 };
 
 /// A config document that passed the door.
@@ -51,8 +52,8 @@ pub struct Parsed {
     pub secrets: SecretWrite,
 }
 
-/// What one key means, for the documentation. Keys inside `matcher` and `preload` follow their parent, with
-/// a dot.
+/// What one key means, for the documentation. Keys inside `matcher`, `preload` and `hot_tools` follow their
+/// parent, with a dot.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct KeyDoc {
     pub key: String,
@@ -140,6 +141,7 @@ pub fn documentation() -> Vec<KeyDoc> {
         let inner = match document.key.as_str() {
             "matcher" => matcher::documentation(),
             "preload" => PreloadSetting::documentation("preload"),
+            "hot_tools" => HotToolsSetting::documentation("hot_tools"),
             _ => Vec::new(),
         };
         documents.push(document);

@@ -38,7 +38,7 @@ macro_rules! record {
     };
 }
 
-/// A record inside a key (`matcher`, `preload`): it has defaults of its own and is never merged with
+/// A record inside a key (`matcher`, `preload`, `hot_tools`): it has defaults of its own and is never merged with
 /// another layer's.
 macro_rules! inner_table {
     ($(#[$meta:meta])* $name:ident {

@@ -161,7 +161,57 @@ impl super::join::Filled for PreloadSetting {
     }
 }
 
-/// An object of one switch (`hot_tools`, `usage_prior`).
+inner_table! {
+    /// `hot_tools` as one layer says it.
+    HotToolsSetting {
+        enabled: bool = Some(false), by Flag,
+            "Whether the most called tools are proposed for `core`.";
+        auto: bool = Some(false), by Flag,
+            "Whether they join it by themselves, session by session; only with `enabled`.";
+        top_k: u32 = Some(5), by Int { min: 1, max: 20 },
+            "How many tools are hot at most; together they never take more than 2,000 tokens.";
+        window_days: u32 = Some(14), by Int { min: 1, max: 90 },
+            "Calls of so many days count, today included.";
+    }
+}
+
+/// `hot_tools` with its defaults filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HotTools {
+    pub enabled: bool,
+    pub auto: bool,
+    /// 1 to 20 tools.
+    pub top_k: u32,
+    /// 1 to 90 days.
+    pub window_days: u32,
+}
+
+impl HotTools {
+    /// Whether hot tools join the core of sessions.
+    pub fn join(&self) -> bool {
+        self.enabled && self.auto
+    }
+}
+
+impl super::join::Filled for HotToolsSetting {
+    type Full = HotTools;
+
+    fn fill(&self) -> HotTools {
+        let full = self.filled();
+        HotTools {
+            enabled: full.enabled.unwrap_or_default(),
+            auto: full.auto.unwrap_or_default(),
+            top_k: full.top_k.unwrap_or_default(),
+            window_days: full.window_days.unwrap_or_default(),
+        }
+    }
+
+    fn view(&self) -> Value {
+        Value::Object(self.filled().write())
+    }
+}
+
+/// An object of one switch (`usage_prior`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Toggle {
     pub enabled: bool,

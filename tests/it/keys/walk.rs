@@ -114,7 +114,7 @@ impl Asked<'_> {
 
     /// Whether user and project stand in the query.
     fn asks_by_query(&self) -> bool {
-        ["/v1/config/effective", "/v1/audit"].contains(&self.path)
+        ["/v1/config/effective", "/v1/audit", "/v1/setup/overview"].contains(&self.path)
     }
 }
 

@@ -43,7 +43,7 @@ async fn the_effective_view_names_the_layer_of_every_value() {
         ("management_tools", json!(false)),
         ("require_review_on_change", json!(false)),
         ("keep_missed_queries", json!(false)),
-        ("hot_tools", json!({"enabled": false})),
+        ("hot_tools", json!({"enabled": false, "auto": false, "top_k": 5, "window_days": 14})),
         ("usage_prior", json!({"enabled": false})),
     ] {
         let entry = &unwritten["config"][key];

@@ -112,9 +112,28 @@ fn what_is_not_built_is_refused_but_its_default_is_not() {
     });
     let found = faults(&unsupported);
     assert_eq!(found.len(), 4, "{found:#?}");
+        "require_review_on_change": true,
+    assert_eq!(found.len(), 3, "{found:#?}");
     assert!(found.iter().all(|fault| fault.ends_with(" unsupported")), "{found:#?}");
     let unknown = json!({"exposure": "x", "matcher": {"endpoint": "http://a", "kind": "x", "dialect": "x"}});
     assert!(faults(&unknown).iter().all(|fault| fault.ends_with(" invalid_value")));
+}
+
+#[test]
+fn hot_tools_join_only_where_both_switches_are_on() {
+    for (given, joins) in [
+        (json!({"enabled": true}), false),
+        (json!({"auto": true}), false),
+        (json!({"enabled": true, "auto": true, "top_k": 20, "window_days": 90}), true),
+    ] {
+        let layer = layer(&json!({ "hot_tools": given }));
+        assert_eq!(Value::Object(layer.to_json()), json!({ "hot_tools": given }));
+        assert_eq!(merge(&layer, &Layer::default()).hot_tools.join(), joins, "{given}");
+    }
+    let clamped = layer(&json!({"hot_tools": {"top_k": 21, "window_days": 0}})).hot_tools.unwrap();
+    assert_eq!((clamped.top_k, clamped.window_days), (Some(20), Some(1)));
+    assert_eq!(faults(&json!({"hot_tools": true})), ["/hot_tools wrong_type"]);
+    assert_eq!(faults(&json!({"hot_tools": {"on": true}})), ["/hot_tools/on unknown_key"]);
 }
 
 #[test]

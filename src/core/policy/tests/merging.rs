@@ -21,7 +21,9 @@ fn without_layers_the_defaults_of_the_contract_hold() {
     let values: Map<_, _> = effective(&Layer::default(), &Layer::default());
     assert!(values.values().all(|entry| entry["origin"] == "default"));
     assert_eq!(values["matcher"]["value"], Value::Null);
-    assert_eq!(values["hot_tools"]["value"], json!({"enabled": false}));
+    let cold = json!({"enabled": false, "auto": false, "top_k": 5, "window_days": 14});
+    assert_eq!(values["hot_tools"]["value"], cold);
+    assert!(!policy.hot_tools.join() && !policy.keep_missed_queries);
 }
 
 #[test]
