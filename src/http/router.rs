@@ -14,10 +14,8 @@ use crate::http::health::{self, Draining};
 use crate::http::layers::{HttpContext, HttpLayer};
 use crate::http::pages::{Pages, VISITORS};
 use crate::http::v1::{
-    assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, reviews, search,
-    sessions, setup,
     assemble, audit, bridge, calls, catalogs, configs, describe, effective, keys, limits, mcp_servers,
-    search, sessions, setup,
+    reviews, search, sessions, setup,
 };
 use crate::http::{docs, openapi};
 use crate::service::Toolrack;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::Value;
@@ -25,7 +26,7 @@ use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLayer, HttpLimits};
 use crate::http::problem::{Code, Problem};
 use crate::http::scoped::names_nobody;
-use crate::http::{docs, problem};
+use crate::http::{docs, pages, problem};
 use crate::mcp::NoToolSource;
 use crate::rerank::{AddressPolicy, NoReranker};
 use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
@@ -190,7 +191,11 @@ async fn serve() -> SocketAddr {
     address
 }
 
-/// There are no pages here.
+/// A server without pages.
+pub(super) fn no_pages() -> pages::Pages {
+    pages::Pages { router: Router::new(), routes: Vec::new(), problem: plain_problem }
+}
+
 fn plain_problem(problem: &Problem, _: &pages::Visit<'_>) -> Response {
     problem.code().status().into_response()
 }

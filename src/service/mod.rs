@@ -22,8 +22,8 @@ mod ledger;
 mod lint;
 mod listing_bases;
 mod matcher_test;
-mod page_sessions;
 mod mcp_servers;
+mod page_sessions;
 mod preload;
 mod provenance;
 mod ranking;
@@ -71,12 +71,12 @@ pub use lint::{LintAnswer, LintCounts, LintFinding, LintOutcome, LintedTool};
 pub use matcher_test::{
     KeywordSample, MatcherFault, MatcherLatency, MatcherTestAnswer, MatcherTestRequest, RankedSample,
 };
-pub use page_sessions::{PAGE_SESSION_SECONDS, PageSession};
 pub use mcp_servers::{
     McpFaultDocument, McpJobDocument, McpServerDocument, McpServerInfo, McpServerList, McpServerSpec,
     McpServerWritten, McpStatusDocument, McpSyncAnswer, McpSynced, McpTextShown, McpToolsAnswer,
     McpToolsRequest,
 };
+pub use page_sessions::{PAGE_SESSION_SECONDS, PageSession};
 pub use provenance::ToolProvenance;
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
 pub use reviews::{HeldTool, HeldTools, ReviewDone, ReviewedTool, Verdict};

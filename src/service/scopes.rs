@@ -134,21 +134,6 @@ impl Toolrack {
                 // Writing the same again says that the endpoint should be tried again.
                 self.renew_matcher(scope, &before).await;
                 return Ok(self.written(scope, &before, &before, warnings, false));
-                return Ok(self.written(scope, &before, &before, planned.warnings, false));
-            }
-            let action = match edit {
-                Edit::Replace(_) => "config.put",
-                Edit::Patch(_) => "config.patch",
-            };
-            let notes =
-                self.config_notes(actor, action, scope, &self.config_changes(scope, &before, &planned_head));
-            let write = ConfigWrite {
-                config: Some(planned.text),
-                expected_raw_revision: Some(before.row.raw_revision),
-                secrets: planned.secrets,
-                now_ms: now_ms(),
-                forget_missed_queries: !planned_head.keeps_missed_queries(),
-                notes,
             };
             match self.write_config(scope, write).await {
                 Ok(after) => {
@@ -190,6 +175,7 @@ impl Toolrack {
                 expected_raw_revision: Some(before.row.raw_revision),
                 secrets,
                 now_ms: now_ms(),
+                forget_missed_queries: !head.keeps_missed_queries(),
                 notes,
             }
         });

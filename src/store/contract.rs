@@ -3,8 +3,8 @@
 mod audit;
 mod keys;
 mod listing_bases;
-mod reviews;
 mod mcp_servers;
+mod reviews;
 mod secrets;
 mod usage;
 mod warm_model;

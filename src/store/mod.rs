@@ -1,8 +1,5 @@
-//! Durable state: scopes with their configs, secrets, catalogs and reviews, inline catalogs, sessions, warm sets and the listings
-//! that sessions keep, keys, and the log of changes.
-//! Durable state: scopes with their configs, secrets and catalogs, inline catalogs, sessions, warm sets and the listings
-//! that sessions keep, keys, MCP servers, and the log of changes.
-//! that sessions keep, keys, usage, and the log of changes.
+//! Durable state: scopes with their configs, secrets, catalogs, reviews and MCP servers, inline catalogs, sessions, warm sets and
+//! the listings that sessions keep, keys, usage, setups, and the log of changes.
 //!
 //! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
@@ -445,7 +442,9 @@ pub struct VectorRow {
 
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
-pub trait Store: KeyStore + AuditStore + ReviewStore + UsageStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug {
+pub trait Store:
+    KeyStore + AuditStore + ReviewStore + UsageStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug
+{
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 

@@ -50,7 +50,6 @@ const VECTORS_PER_OPERATION: usize = 128;
 
 /// Every schema file, in order. Released files are never changed; their checksums are in the database.
 const MIGRATIONS: &[(i64, &str, &str)] = &[
-const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "init", include_str!("../../migrations/0001_init.sql")),
     (2, "vectors", include_str!("../../migrations/0002_vectors.sql")),
     (3, "listing_bases", include_str!("../../migrations/0003_listing_bases.sql")),

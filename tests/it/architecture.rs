@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli"]),
     ("lib", &[]),
-    ("cli", &["config", "core", "demo", "eval", "http", "rerank", "service", "store", "telemetry", "ui"]),
+    (
+        "cli",
+        &["config", "core", "demo", "eval", "http", "mcp", "rerank", "service", "store", "telemetry", "ui"],
+    ),
     ("demo", &["core", "service", "telemetry"]),
     ("eval", &["core", "service"]),
     ("http", &["core", "service", "telemetry"]),
     ("ui", &["core", "http", "service"]),
-    ("service", &["core", "rerank", "store", "telemetry"]),
-    ("cli", &["config", "core", "demo", "eval", "http", "mcp", "rerank", "service", "store", "telemetry"]),
     ("service", &["core", "mcp", "rerank", "store", "telemetry"]),
     ("store", &["core"]),
     ("rerank", &["core"]),

@@ -263,9 +263,6 @@ async fn what_is_reserved_is_refused_and_its_default_accepted() {
     let user = app.user();
     for (config, pointer) in [
         (json!({"management_tools": true}), "/management_tools"),
-        (json!({"keep_missed_queries": true}), "/keep_missed_queries"),
-        (json!({"hot_tools": {"enabled": true}}), "/hot_tools"),
-        (json!({"require_review_on_change": true}), "/require_review_on_change"),
         (json!({"usage_prior": {"enabled": true}}), "/usage_prior"),
     ] {
         let problem = user.put_config(&config).await.problem(422, "unsupported");

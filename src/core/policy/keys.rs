@@ -82,12 +82,6 @@ settings! {
     require_review_on_change: bool = false, by Flag, join Override,
         "A tool of this catalog that an upload changes stays in use as it is, until an administrator approves the new version. \
          Each user and project decides for its own catalog, whatever is merged; only an administrator turns it off again.";
-    keep_missed_queries: bool = false, by Reserved(Flag, false), join Override,
-        "Queries without a good match are kept.";
-    hot_tools: Toggle = Toggle::default(), by ToggleRule, join Override,
-        "Tools in frequent use join the array by themselves.";
-    require_review_on_change: bool = false, by Reserved(Flag, false), join Override,
-        "A changed tool waits for a review.";
     keep_missed_queries: bool = false, by Flag, join Override,
         "The texts of queries that found nothing are kept for the overview, with the scope whose config says so; at most \
          200, for 90 days. They are gone with the write that takes this back.";

@@ -16,7 +16,7 @@ use crate::http::auth::Auth;
 use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::problem::PROBLEM_JSON;
-use crate::http::tests::service;
+use crate::http::tests::{no_pages, service};
 use crate::http::{app, openapi};
 use crate::service::Toolrack;
 
@@ -104,7 +104,7 @@ impl Api {
             admin_rate: None,
         };
         let stop = CancellationToken::new();
-        let app = app(service, HttpContext::new(limits, auth, Origins::default()), stop.clone());
+        let app = app(service, HttpContext::new(limits, auth, Origins::default()), no_pages(), stop.clone());
         Self { app, stop, _directory: directory }
     }
 

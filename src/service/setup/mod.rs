@@ -2,15 +2,14 @@
 
 mod apply;
 mod drafts;
+mod overview;
 mod scopes;
 mod versions;
 
 pub use apply::{SetupApplied, SetupApply};
 pub use drafts::{DraftBase, SetupDraft};
-pub use versions::{ConfigVersionDocument, ConfigVersionList};
-//! The setup flow: what administrators ask about users and projects.
-mod overview;
 pub use overview::{
     HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
     UnfoundTool, UsageDay, UsageNumbers,
 };
+pub use versions::{ConfigVersionDocument, ConfigVersionList};

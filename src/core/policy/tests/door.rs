@@ -107,13 +107,10 @@ fn what_is_not_built_is_refused_but_its_default_is_not() {
 
     let unsupported = json!({
         "management_tools": true,
-        "keep_missed_queries": true, "hot_tools": {"enabled": true},
         "usage_prior": {"enabled": true},
     });
     let found = faults(&unsupported);
-    assert_eq!(found.len(), 4, "{found:#?}");
-        "require_review_on_change": true,
-    assert_eq!(found.len(), 3, "{found:#?}");
+    assert_eq!(found.len(), 2, "{found:#?}");
     assert!(found.iter().all(|fault| fault.ends_with(" unsupported")), "{found:#?}");
     let unknown = json!({"exposure": "x", "matcher": {"endpoint": "http://a", "kind": "x", "dialect": "x"}});
     assert!(faults(&unknown).iter().all(|fault| fault.ends_with(" invalid_value")));
