@@ -85,6 +85,8 @@ impl Actor {
 
     pub(super) fn is_admin(&self) -> bool {
         !matches!(self.who, Who::Key(_, role) if role != Role::Admin)
+    fn is_agent(&self) -> bool {
+        matches!(self.who, Who::Key(_, Role::Agent))
     }
 }
 
@@ -218,7 +220,7 @@ impl Toolrack {
         action: &str,
         key: &SessionKey,
     ) -> Option<AuditWrite> {
-        actor.is_admin().then(|| self.audited(actor, action, &Subject::Session(key), &json!({})))
+        (!actor.is_agent()).then(|| self.audited(actor, action, &Subject::Session(key), &json!({})))
     }
 
     /// Who begins a scope that was never written, where that is counted.

@@ -162,7 +162,7 @@ const WINDOW_RANGE: (f64, f64) = (1_000.0, 10_000_000.0);
 pub(super) type MergedKey = (Digest, Digest);
 
 /// A merged config.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Merged {
     pub policy: Policy,
     pub user_core: Vec<Selector>,
@@ -285,6 +285,13 @@ impl Context {
 
     pub(super) fn policy(&self) -> &Policy {
         &self.merged.policy
+    }
+
+    /// Leaves keywords to rank, for this request alone.
+    pub(super) fn forget_matcher(&mut self) {
+        if self.merged.policy.matcher.is_some() {
+            Arc::make_mut(&mut self.merged).policy.matcher = None;
+        }
     }
 
     /// The scope and head that a layer of the merged config came from.

@@ -120,7 +120,8 @@ fn lint(catalog: &Catalog, target: Target) -> LintAnswer {
     }
 }
 
-fn lint_tool(tool: &CatalogTool, target: Target) -> LintedTool {
+/// What becomes of one tool for a target.
+pub(super) fn lint_tool(tool: &CatalogTool, target: Target) -> LintedTool {
     let made = tool.for_target(target);
     let wire_name = wire_name(tool, target.profile);
     let finding = |lint: &Lint| LintFinding {

@@ -93,6 +93,8 @@ pub use setup::{
     UnfoundTool, UsageDay, UsageNumbers,
 };
 pub use usage::{HotTool, USAGE_DAYS};
+    BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
+    ConfigVersionList, DraftBase, SetupDraft, ToolSheet, Trial, TrialRequest, Turn, TurnShares,
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]

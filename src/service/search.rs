@@ -194,13 +194,25 @@ impl Toolrack {
 
     /// As [`Self::search`], for a caller that tells the model what was found in words of its own.
     pub(super) async fn find(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
+        self.find_by(request, false).await
+    }
+
+    /// As [`Self::find`]; with `words_alone` whatever endpoint is configured is not asked.
+    pub(super) async fn find_by(
+        &self,
+        request: SearchRequest,
+        words_alone: bool,
+    ) -> Result<SearchAnswer, Error> {
         let started = Instant::now();
         let task = task(request.context.as_deref())?;
         let detail = Detail::parse(request.detail.as_deref())?;
         let form = AnswerForm::parse(request.form.as_deref())?;
         self.check_queries(&request.queries)?;
         let queries = request.queries;
-        let context = self.context(&request.caller, &request.fields).await?;
+        let mut context = self.context(&request.caller, &request.fields).await?;
+        if words_alone {
+            context.forget_matcher();
+        }
         let plan = self.plan(&context).await?;
         if let Some(form) = form {
             form.check(&plan.plan, request.call_id.as_deref())?;

@@ -96,6 +96,10 @@ fn framed(
                         a href="/ui/keys" aria-current=[(section == Section::Keys).then_some("page")] {
                             (KEY_ICON) span { (language.say("Keys, audit", "密钥与审计")) }
                         }
+                    } @else {
+                        a href="/ui/audit" aria-current=[(section == Section::Keys).then_some("page")] {
+                            (KEY_ICON) span { (language.say("Audit", "审计")) }
+                        }
                     }
                 }
                 (foot(visitor))
@@ -156,6 +160,14 @@ pub(super) fn token(visitor: &Visitor) -> Markup {
 /// A text as a part of a query.
 pub(super) fn url_part(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// A path with a query; fields that are empty are left out.
+pub(super) fn with_query(path: &str, fields: &[(&str, &str)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(fields.iter().filter(|(_, value)| !value.is_empty()));
+    let query = query.finish();
+    if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 pub(super) fn kind_name(language: Language, scope: &Scope) -> &'static str {

@@ -5,14 +5,25 @@
 //! one is decided by `http`.
 
 mod assets;
+mod audit;
+mod catalog;
+mod explain;
 mod form;
+mod key;
+mod keys;
 mod language;
 mod layout;
 mod parts;
+mod playground;
 mod problem;
+mod reasons;
 mod scopes;
 mod setup;
+mod session;
+mod sessions;
 mod sign_in;
+mod tool;
+mod turn;
 mod visitor;
 
 use axum::Router;
@@ -35,6 +46,15 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     ];
     routes.extend(setup::routes());
     routes
+        ("/ui/keys", get(keys::show).post(keys::create)),
+        ("/ui/keys/{key}", get(key::show).post(key::change)),
+        ("/ui/audit", get(audit::show)),
+        ("/ui/{kind}/{id}/catalog", get(catalog::show)),
+        ("/ui/{kind}/{id}/catalog/tool", get(tool::show)),
+        ("/ui/{kind}/{id}/sessions", get(sessions::show)),
+        ("/ui/{kind}/{id}/sessions/{session}", get(session::show).post(session::change)),
+        ("/ui/{kind}/{id}/playground", get(playground::show)),
+    ]
 }
 
 /// The pages of a server.
@@ -65,4 +85,10 @@ fn shown(page: Markup) -> Response {
 /// Leads on to another page of this server.
 fn go(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, path)]).into_response()
+}
+
+/// JSON text with one member a line; what is no JSON stays as it is.
+fn pretty(json: &str) -> String {
+    let value: Result<serde_json::Value, _> = serde_json::from_str(json);
+    value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| json.to_owned())
 }

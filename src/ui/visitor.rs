@@ -63,7 +63,10 @@ where
             language: Language::of(&parts.headers),
             signed_in: !is_open,
             here: parts.uri.path_and_query().map_or_else(String::new, ToString::to_string),
-            part: parts.headers.contains_key("hx-request") && !parts.headers.contains_key("hx-boosted"),
+            part: parts.headers.contains_key("hx-request")
+                && !["hx-boosted", "hx-history-restore-request"]
+                    .iter()
+                    .any(|whole| parts.headers.contains_key(*whole)),
         })
     }
 }

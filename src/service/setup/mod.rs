@@ -1,9 +1,11 @@
 //! The setup flow: what an administrator prepares, sees and applies. Pages and routes ask the same functions.
 
 mod apply;
+mod browse;
 mod drafts;
 mod overview;
 mod scopes;
+mod trial;
 mod versions;
 
 pub use apply::{SetupApplied, SetupApply};
@@ -12,4 +14,6 @@ pub use overview::{
     HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
     UnfoundTool, UsageDay, UsageNumbers,
 };
+pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
+pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};
