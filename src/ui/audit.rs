@@ -107,7 +107,7 @@ pub(super) async fn show(
         Wanted::Choose => choose(language, &service.scopes(SCOPES, |scope| visitor.covers(scope)).await?),
         Wanted::NoName => notice(
             Standing::Bad,
-            language.say("Nothing is shown:", "无法显示:"),
+            language.say("Nothing is shown:", "无法显示："),
             language.say(
                 "a name is 1 to 128 letters, digits or . _ @ : -",
                 "名称为 1 到 128 个字母、数字或 . _ @ : -",
@@ -117,7 +117,7 @@ pub(super) async fn show(
     let title = language.say("Audit", "审计");
     let about = language.say(
         "Who changed what. Names and numbers only, never a value: a value may be a secret.",
-        "谁改了什么。只记录名称和数量,不记录值,因为值可能是机密。",
+        "谁改了什么。只记录名称和数量，不记录值，因为值可能是机密。",
     );
     let content = html! {
         (head(title, about, None))
@@ -175,7 +175,7 @@ fn list(visitor: &Visitor, asked: &Asked, page: &AuditPage) -> Markup {
     if page.entries.is_empty() {
         let content = empty(
             language.say("No changes", "没有变更"),
-            language.say("None fits, or they are too old to be kept.", "没有符合的变更,或已过保留期。"),
+            language.say("None fits, or they are too old to be kept.", "没有符合的变更，或已过保留期。"),
             None,
         );
         return html! { section.card { (content) } };
@@ -199,7 +199,7 @@ fn list(visitor: &Visitor, asked: &Asked, page: &AuditPage) -> Markup {
     };
     card(
         language.say("Changes", "变更"),
-        language.say("Latest first, times in UTC", "最新在前,时间为 UTC"),
+        language.say("Latest first, times in UTC", "最新在前，时间为 UTC"),
         &content,
     )
 }
@@ -211,8 +211,8 @@ fn row(visitor: &Visitor, entry: &AuditDocument) -> Markup {
         tr {
             th.when scope="row" { (time(entry.at_ms)) }
             td { span.tag { (entry.action) } }
-            td.mono data-label=(language.say("On", "对象")) { (subject(entry)) }
-            td.mono data-label=(language.say("Who", "操作者")) {
+            td.mono.on data-label=(language.say("On", "对象")) { (subject(entry)) }
+            td.mono.when data-label=(language.say("Who", "操作者")) {
                 @if is_key && visitor.is_admin() { a href={"/ui/keys/" (entry.actor)} { (entry.actor) } }
                 @else { (entry.actor) }
             }

@@ -19,7 +19,7 @@ use crate::service::{
 
 /// Changes of the scope that are looked through for those of its catalog, and how many are shown.
 const CHANGES_READ: u32 = 50;
-const CHANGES_SHOWN: usize = 4;
+const CHANGES_SHOWN: usize = 3;
 
 /// Which tools are asked for.
 #[derive(Debug, Default, Deserialize)]
@@ -68,7 +68,7 @@ pub(super) async fn show(
                     language.say("No tools yet", "还没有工具"),
                     language.say(
                         "Paste a tool list or an mcp.json, or ask an MCP server.",
-                        "粘贴工具列表或 mcp.json,或连接 MCP 服务器。",
+                        "粘贴工具列表或 mcp.json，或连接 MCP 服务器。",
                     ),
                     Some(import),
                 ))
@@ -78,11 +78,11 @@ pub(super) async fn show(
         let changes = changes(&service, &place).await?;
         html! {
             (head(title, about(language, &found), Some(import)))
+            (changes)
             section.card {
                 (filters(&place, &asked, &found))
                 div #tools aria-live="polite" { (table) }
             }
-            (changes)
         }
     };
     Ok(shown(page(&place, Section::Catalog, title, &content)))
@@ -96,7 +96,7 @@ fn about(language: Language, found: &BrowsePage) -> Markup {
         Language::English => {
             format!("{tools} tools in {groups} groups, {tokens} tokens as full definitions. Version ")
         }
-        Language::Chinese => format!("{groups} 个分组共 {tools} 个工具,完整定义为 {tokens} 词元。版本 "),
+        Language::Chinese => format!("{groups} 个分组共 {tools} 个工具，完整定义为 {tokens} 词元。版本 "),
     };
     html! { (text) code title=(found.version) { (version) } }
 }
@@ -130,7 +130,7 @@ fn table(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
         return html! {
             (empty(
                 language.say("No tool fits", "没有符合条件的工具"),
-                language.say("Try another word, or all groups.", "换一个词,或选择全部分组。"),
+                language.say("Try another word, or all groups.", "换一个词，或选择全部分组。"),
                 Some(html! { a.btn href=(place.path("catalog")) { (language.say("Show all", "显示全部")) } }),
             ))
         };
@@ -201,7 +201,7 @@ fn range(language: Language, found: &BrowsePage) -> String {
     let all = number(found.found);
     match language {
         Language::English => format!("{first} to {last} of {all}"),
-        Language::Chinese => format!("第 {first} 至 {last} 个,共 {all} 个"),
+        Language::Chinese => format!("第 {first} 至 {last} 个，共 {all} 个"),
     }
 }
 

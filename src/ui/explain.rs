@@ -94,7 +94,7 @@ fn why(language: Language, explanation: &MatchExplanation) -> Markup {
                 }
                 @if e.named { li { (language.say("The query names this tool.", "查询中点名了此工具。")) } }
                 @if !e.missing.is_empty() {
-                    li { (language.say("Not in it:", "未包含:")) " " (e.missing.join(", ")) }
+                    li { (language.say("Not in it:", "未包含：")) " " (e.missing.join(", ")) }
                 }
             }
         }
@@ -113,14 +113,14 @@ fn percent_of(part: f64) -> String {
 fn kind(language: Language, kind: &str) -> &'static str {
     match kind {
         "word" => "",
-        "stem" => language.say("(same stem)", "(同词干)"),
-        "pair" => language.say("(pair)", "(词对)"),
-        "joined" => language.say("(joined)", "(合写)"),
-        "concept" => language.say("(same meaning)", "(同义)"),
-        "characters" => language.say("(characters)", "(字符)"),
-        "split" => language.say("(split)", "(拆分)"),
-        "correction" => language.say("(misspelt)", "(拼写更正)"),
-        _ => language.say("(other)", "(其他)"),
+        "stem" => language.say("(same stem)", "（同词干）"),
+        "pair" => language.say("(pair)", "（词对）"),
+        "joined" => language.say("(joined)", "（合写）"),
+        "concept" => language.say("(same meaning)", "（同义）"),
+        "characters" => language.say("(characters)", "（字符）"),
+        "split" => language.say("(split)", "（拆分）"),
+        "correction" => language.say("(misspelt)", "（拼写更正）"),
+        _ => language.say("(other)", "（其他）"),
     }
 }
 

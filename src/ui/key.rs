@@ -93,7 +93,7 @@ fn facts(language: Language, key: &KeyDocument) -> Markup {
         (language.say("Replaced by", "被替代为"), key.successor),
     ];
     let content = html! {
-        dl.facts.body {
+        div.body { dl.facts {
             dt { (language.say("May act for", "可代表")) } dd { (covers(language, key)) }
             @for (name, list) in limits.iter().filter(|(_, list)| !list.is_empty()) {
                 dt { (name) } dd { ul.chips { @for entry in list.iter().take(100) { li { (entry) } } } }
@@ -107,7 +107,7 @@ fn facts(language: Language, key: &KeyDocument) -> Markup {
             }
             dt { (language.say("Its changes", "其变更")) }
             dd { a href={"/ui/audit?actor=" (key.id)} { (language.say("in the audit", "查看审计")) } }
-        }
+        } }
     };
     card(language.say("Facts", "信息"), "", &content)
 }
@@ -117,7 +117,7 @@ fn rotate(visitor: &Visitor, key: &KeyDocument) -> Markup {
     let content = html! {
         form.form method="post" action={"/ui/keys/" (key.id)} {
             (token(visitor))
-            p.note { (language.say("Makes a new key of the same rights; both work until the old one ends.", "创建权限相同的新密钥;旧密钥结束前两者均有效。")) }
+            p.note { (language.say("Makes a new key of the same rights; both work until the old one ends.", "创建权限相同的新密钥；旧密钥结束前两者均有效。")) }
             div.field {
                 label for="overlap" { (language.say("The old key ends", "旧密钥结束于")) }
                 select #overlap name="overlap" {
@@ -146,7 +146,7 @@ fn revoke(visitor: &Visitor, key: &KeyDocument) -> Markup {
             summary { (language.say("Revoke this key…", "吊销此密钥…")) }
             form.form method="post" action={"/ui/keys/" (key.id)} {
                 (token(visitor))
-                p { (language.say("The next request with it is refused, and browsers that signed in with it are signed out. This cannot be undone.", "此后使用该密钥的请求将被拒绝,以其登录的浏览器也会退出。此操作无法撤销。")) }
+                p { (language.say("The next request with it is refused, and browsers that signed in with it are signed out. This cannot be undone.", "此后使用该密钥的请求将被拒绝，以其登录的浏览器也会退出。此操作无法撤销。")) }
                 button.btn.danger type="submit" name="do" value="revoke" { (language.say("Revoke now", "立即吊销")) }
             }
         }

@@ -75,7 +75,7 @@ pub(super) async fn create(
     let (status, told, form) = match made {
         Ok(created) => (StatusCode::CREATED, shown_once(language, &created), Form::default()),
         Err(Some(fault)) => {
-            let told = notice(Standing::Bad, language.say("No key was made:", "未创建密钥:"), fault);
+            let told = notice(Standing::Bad, language.say("No key was made:", "未创建密钥："), fault);
             (StatusCode::UNPROCESSABLE_ENTITY, told, form)
         }
         Err(None) => return Err(Problem::internal("a key could not be made")),
@@ -114,7 +114,7 @@ pub(super) fn shown_once(language: Language, created: &KeyCreated) -> Markup {
     let name = &created.document.name;
     let title = match language {
         Language::English => format!("The key “{name}” is ready. This is the only time it is shown."),
-        Language::Chinese => format!("密钥“{name}”已创建,仅显示这一次。"),
+        Language::Chinese => format!("密钥“{name}”已创建，仅显示这一次。"),
     };
     html! {
         div.notice.ok role="status" {
@@ -145,7 +145,7 @@ async fn keys_page(
     let title = language.say("Keys", "密钥");
     let about = language.say(
         "Who may do what. A key has a role, and the users and projects that it may act for.",
-        "谁可以做什么。密钥有角色,以及可代表的用户和项目。",
+        "谁可以做什么。密钥有角色，以及可代表的用户和项目。",
     );
     let active = list.keys.iter().filter(|key| key.status == KeyStatus::Active).count();
     let note = match language {
@@ -256,7 +256,7 @@ fn roles(language: Language) -> [(Role, &'static str, &'static str); 4] {
         (
             Role::Admin,
             language.say("Admin", "管理员 admin"),
-            language.say("Everything, keys included.", "一切操作,包括密钥。"),
+            language.say("Everything, keys included.", "一切操作，包括密钥。"),
         ),
     ]
 }
@@ -267,7 +267,7 @@ fn new_form(visitor: &Visitor, form: &Form) -> Markup {
     let life = form.text("days").parse().unwrap_or(LIVES[0]);
     let hint = language.say(
         "Names, a beginning as team-*, or *; several with spaces between them.",
-        "名称、前缀如 team-*,或 *;多个用空格分隔。",
+        "名称、前缀如 team-*，或 *；多个用空格分隔。",
     );
     let content = html! {
         form.form method="post" action="/ui/keys" {
@@ -276,7 +276,7 @@ fn new_form(visitor: &Visitor, form: &Form) -> Markup {
                 label for="key-name" { (language.say("Name", "名称")) }
                 input #key-name type="text" name="name" value=(form.text("name")) required maxlength="200" autocomplete="off"
                     aria-describedby="key-name-hint";
-                p.hint #key-name-hint { (language.say("What uses it, for people.", "用途说明,供人阅读。")) }
+                p.hint #key-name-hint { (language.say("What uses it, for people.", "用途说明，供人阅读。")) }
             }
             fieldset {
                 legend { (language.say("Role", "角色")) }

@@ -73,10 +73,10 @@ pub(super) async fn show(
         Some(caller) => tried(&service, &place, &asked, caller).await?,
         None => notice(
             Standing::Bad,
-            language.say("Not tried:", "未执行:"),
+            language.say("Not tried:", "未执行："),
             language.say(
                 "your key does not cover this user, or it is no name.",
-                "您的密钥不涵盖此用户,或名称无效。",
+                "您的密钥不涵盖此用户，或名称无效。",
             ),
         ),
     };
@@ -97,7 +97,7 @@ fn form(place: &Place, asked: &Asked) -> Markup {
             div.ask {
                 input type="search" name="q" value=(asked.q) data-search maxlength="2000" autocomplete="off"
                     aria-label=(language.say("What is to be done", "要做什么"))
-                    placeholder=(language.say("What is to be done, for example: send the report to my team", "要做什么,例如:把报告发给团队"));
+                    placeholder=(language.say("What is to be done, for example: send the report to my team", "要做什么，例如：把报告发给团队"));
                 button.btn.primary type="submit" { (language.say("Search", "搜索")) }
             }
             details.more open[asked.is_special()] {
@@ -167,7 +167,7 @@ fn refused(language: Language, error: Error) -> Result<Markup, Problem> {
     if matches!(error.kind(), Kind::Unavailable | Kind::Internal) {
         return Err(error.into());
     }
-    Ok(notice(Standing::Bad, language.say("Not tried:", "未执行:"), error.detail()))
+    Ok(notice(Standing::Bad, language.say("Not tried:", "未执行："), error.detail()))
 }
 
 fn results(place: &Place, trial: &Trial) -> Markup {
@@ -210,7 +210,7 @@ fn results(place: &Place, trial: &Trial) -> Markup {
             }
             @if trial.endpoint.is_none() {
                 footer {
-                    span { (language.say("No matcher is configured: keywords rank, which is fine for most catalogs.", "未配置匹配器:使用关键词排序,对多数目录已足够。")) }
+                    span { (language.say("No matcher is configured: keywords rank, which is fine for most catalogs.", "未配置匹配器：使用关键词排序，对多数目录已足够。")) }
                     a href=(place.path("setup")) { (language.say("Add one", "添加")) }
                 }
             }
@@ -228,7 +228,7 @@ fn answered(place: &Place, title: &str, about: &str, answer: &SearchAnswer) -> M
             div.card-head { h3 { (title) } span.note { (number(answer.took_ms)) " ms, " (about) } }
             @if result.matches.is_empty() { (nothing(place, result)) } @else { (hits(place, &result.matches)) }
             @if result.matches.is_empty() && result.nearest.as_ref().is_some_and(|nearest| !nearest.is_empty()) {
-                p.body.note { (language.say("Nearest, possibly unrelated; never warmed:", "最接近的工具,可能无关,不会进入热集:")) }
+                p.body.note { (language.say("Nearest, possibly unrelated; never warmed:", "最接近的工具，可能无关，不会进入热集：")) }
                 (hits(place, result.nearest.as_deref().unwrap_or_default()))
             }
         }
@@ -240,7 +240,7 @@ fn nothing(place: &Place, result: &QueryResult) -> Markup {
     html! {
         div.body.none {
             p { b { (language.say("Nothing fits well enough.", "没有足够匹配的工具。")) } }
-            @if let Some(hint) = &result.hint { p { (language.say("The model is told:", "告知模型:")) " “" (hint) "”" } }
+            @if let Some(hint) = &result.hint { p { (language.say("The model is told:", "告知模型：")) " “" (hint) "”" } }
             @if let Some(groups) = result.groups.as_ref().filter(|groups| !groups.is_empty()) {
                 details {
                     summary { (language.say("and of these groups", "以及这些分组")) " (" (number(groups.len())) ")" }

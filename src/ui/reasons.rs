@@ -12,7 +12,7 @@ pub(super) fn reason(language: Language, code: &str) -> &'static str {
 pub(super) fn still_works(language: Language) -> &'static str {
     language.say(
         "Searches go on by keywords and say so; nothing is lost and no agent waits.",
-        "搜索改用关键词并会注明;不会丢失任何内容,代理无需等待。",
+        "搜索改用关键词并会注明；不会丢失任何内容，代理无需等待。",
     )
 }
 
@@ -24,7 +24,7 @@ fn words(code: &str) -> (&'static str, &'static str) {
         ),
         "unreachable" => (
             "The endpoint cannot be reached. Check host and port, and that the server runs.",
-            "无法连接端点。请检查主机和端口,并确认服务器正在运行。",
+            "无法连接端点。请检查主机和端口，并确认服务器正在运行。",
         ),
         "unauthorized" => (
             "The endpoint does not take the key. Check it in the setup of the matcher.",
@@ -40,10 +40,10 @@ fn words(code: &str) -> (&'static str, &'static str) {
         ),
         "redirected" => (
             "The endpoint sends elsewhere, which is not followed. Often https is meant.",
-            "端点要求跳转,不会跟随。通常应使用 https。",
+            "端点要求跳转，不会跟随。通常应使用 https。",
         ),
         "http_error" => {
-            ("The endpoint answered with an error. Its log says more.", "端点返回错误,其日志有更多信息。")
+            ("The endpoint answered with an error. Its log says more.", "端点返回错误，其日志有更多信息。")
         }
         "error_in_answer" => (
             "The endpoint answered with an error inside. Often the account may not use the model.",
@@ -57,29 +57,30 @@ fn words(code: &str) -> (&'static str, &'static str) {
             "The answer cannot be read. Check that the model ranks or embeds texts.",
             "无法解析应答。请确认该模型用于排序或向量化。",
         ),
-        "answer_too_large" => ("The answer was too large to be read.", "应答过大,无法读取。"),
+        "answer_too_large" => ("The answer was too large to be read.", "应答过大，无法读取。"),
         "blocked_address" => (
             "The address is not allowed here. The operator can allow it.",
-            "此地址不被允许,可由运维人员放行。",
+            "此地址不被允许，可由运维人员放行。",
         ),
-        "invalid_request" => {
-            ("A setting of the matcher cannot be sent. Set it anew.", "匹配器的某项设置无法发送,请重新设置。")
-        }
+        "invalid_request" => (
+            "A setting of the matcher cannot be sent. Set it anew.",
+            "匹配器的某项设置无法发送，请重新设置。",
+        ),
         "circuit_open" => (
             "The endpoint failed several times and is left alone for a while. It is tried again by itself.",
-            "端点多次失败,暂时停用,稍后会自动重试。",
+            "端点多次失败，暂时停用，稍后会自动重试。",
         ),
         "overloaded" => (
             "Too many requests for endpoints wait here. Try again in a moment.",
-            "等待端点的请求过多,请稍后再试。",
+            "等待端点的请求过多，请稍后再试。",
         ),
         "key_unreadable" => (
             "The stored key was sealed with another master key. Set it again.",
-            "已存密钥由另一主密钥加密,请重新设置。",
+            "已存密钥由另一主密钥加密，请重新设置。",
         ),
         "vectors_unreadable" => (
             "Stored vectors cannot be read. The log of the service says more.",
-            "无法读取已存向量,服务日志有更多信息。",
+            "无法读取已存向量，服务日志有更多信息。",
         ),
         _ => ("The endpoint did not rank.", "端点未能排序。"),
     }

@@ -89,7 +89,7 @@ fn about(place: &Place, asked: &Asked, document: &SessionDocument) -> Markup {
     let (began, seen) = (time(document.created_at_ms), time(document.last_seen_ms));
     let text = match language {
         Language::English => format!("began {began}, last seen {seen} UTC"),
-        Language::Chinese => format!("始于 {began},最近活动 {seen} UTC"),
+        Language::Chinese => format!("始于 {began}，最近活动 {seen} UTC"),
     };
     html! {
         a href=(list) { (language.say("Sessions", "会话")) } " · " (document.user)
@@ -105,7 +105,7 @@ fn slots(place: &Place, here: &str, document: &SessionDocument, most: usize) -> 
         Language::English => format!(
             "{warm} of {most}. When it is full, the tool that was used longest ago leaves first. Pinned tools stay."
         ),
-        Language::Chinese => format!("{warm}/{most}。满时最久未用的工具先离开,固定的工具保留。"),
+        Language::Chinese => format!("{warm}/{most}。满时最久未用的工具先离开，固定的工具保留。"),
     };
     let content = html! {
         div.body {
@@ -166,7 +166,7 @@ fn ledger(language: Language, ledger: &LedgerDocument) -> Markup {
             p.note {
                 (language.say(
                     "What all tools in every call would have cost, less what was sent and what answers of searches and descriptions cost.",
-                    "每次调用都发送全部工具的成本,减去实际发送以及搜索和说明应答的成本。",
+                    "每次调用都发送全部工具的成本，减去实际发送以及搜索和说明应答的成本。",
                 ))
             }
         }
@@ -198,11 +198,11 @@ fn facts(language: Language, document: &SessionDocument, policy: &Value) -> Mark
         let parts =
             parts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
         let text = parts.collect::<Vec<_>>().join(", ");
-        if text.is_empty() { language.say("none, all tools", "无,全部工具").to_owned() } else { text }
+        if text.is_empty() { language.say("none, all tools", "无，全部工具").to_owned() } else { text }
     });
     let yes = |is: Option<bool>| is.filter(|is| *is).map(|_| language.say("yes", "是"));
     let content = html! {
-        dl.facts.body {
+        div.body { dl.facts {
             dt { (language.say("Format", "格式")) } dd { (document.format.as_deref().unwrap_or(none)) }
             @if let Some(profile) = &document.profile { dt { (language.say("Profile", "提供商配置")) } dd { (profile) } }
             @if let Some(exposure) = &document.exposure { dt { (language.say("Deferred tools", "延迟工具")) } dd { (exposure) } }
@@ -216,7 +216,7 @@ fn facts(language: Language, document: &SessionDocument, policy: &Value) -> Mark
                 dt { (language.say("Tools", "工具")) } dd { (language.say("live, sent by the agent", "由代理实时发送")) }
             }
             dt { (language.say("Warm policy", "热集策略")) } dd { (policy.as_str().unwrap_or("–")) }
-        }
+        } }
     };
     card(language.say("Settings", "设置"), "", &content)
 }
@@ -229,7 +229,7 @@ fn dangers(place: &Place, here: &str) -> Markup {
             language.say("Reset", "重置"),
             language.say(
                 "Empties the warm set, pins included. The next array is as at the start.",
-                "清空热集和固定的工具,下一个数组恢复到初始状态。",
+                "清空热集和固定的工具，下一个数组恢复到初始状态。",
             ),
         ),
         (
@@ -237,7 +237,7 @@ fn dangers(place: &Place, here: &str) -> Markup {
             language.say("Delete", "删除"),
             language.say(
                 "Forgets the session with its counters. Its id starts empty again.",
-                "删除会话及其计数,该 ID 将重新开始。",
+                "删除会话及其计数，该 ID 将重新开始。",
             ),
         ),
     ];

@@ -54,7 +54,7 @@ pub(super) async fn show(
     let title = language.say("Sessions", "会话");
     let about = language.say(
         "A session keeps the tools that it found in its array. One that is idle for long is forgotten.",
-        "会话会把找到的工具保留在数组中,长期闲置的会话会被清除。",
+        "会话会把找到的工具保留在数组中，长期闲置的会话会被清除。",
     );
     let content = html! {
         (head(title, about, None))
@@ -62,8 +62,8 @@ pub(super) async fn show(
             @if is_asked && covered.is_none() {
                 (notice(
                     Standing::Bad,
-                    language.say("Not shown:", "无法显示:"),
-                    language.say("your key does not cover this user, or it is no name.", "您的密钥不涵盖此用户,或名称无效。"),
+                    language.say("Not shown:", "无法显示："),
+                    language.say("your key does not cover this user, or it is no name.", "您的密钥不涵盖此用户，或名称无效。"),
                 ))
             }
             (user_form(&place, &asked.user))
@@ -112,7 +112,7 @@ fn list(place: &Place, asked: &Asked, list: &SessionList) -> Markup {
             tbody { @for session in &list.sessions { (row(place, asked, session, of_projects)) } }
         }
         footer {
-            span { (number(list.sessions.len())) " " (language.say("on this page", "个会话(本页)")) }
+            span { (number(list.sessions.len())) " " (language.say("on this page", "个会话（本页）")) }
             @if let Some(next) = &list.next_cursor {
                 nav.pages aria-label=(language.say("Pages", "分页")) {
                     @if !asked.after.is_empty() {

@@ -44,7 +44,7 @@ pub(super) async fn show(
     let about = html! {
         a href=(catalog) { (language.say("Catalog", "工具目录")) } " / "
         a href=(with_query(&catalog, &[("group", &sheet.group)])) { (sheet.group) } " · "
-        (number(sheet.tokens)) " " (language.say("tokens as", "词元,格式")) " " (sheet.format)
+        (number(sheet.tokens)) " " (language.say("tokens as", "词元，格式")) " " (sheet.format)
     };
     let content = html! {
         (head(&sheet.name, about, Some(states(language, &sheet))))
@@ -67,7 +67,7 @@ pub(super) async fn show(
 
 fn states(language: Language, sheet: &ToolSheet) -> Markup {
     html! {
-        @if sheet.core { span.tag.core { (language.say("core: in every array", "核心:始终发送")) } }
+        @if sheet.core { span.tag.core { (language.say("core: in every array", "核心：始终发送")) } }
         @else if sheet.hidden { (tag(Standing::Info, language.say("not offered, by the config", "配置未提供"))) }
         @else { span.tag { (language.say("found by search", "通过搜索找到")) } }
     }
@@ -83,7 +83,7 @@ fn outcome(language: Language, sheet: &ToolSheet) -> Markup {
             Standing::Bad,
             language.say(
                 "This format does not take it; search, describe and call still reach it",
-                "此格式不接受该工具;仍可搜索、查看和调用",
+                "此格式不接受该工具；仍可搜索、查看和调用",
             ),
         ),
         _ => (
@@ -212,7 +212,7 @@ fn finders(place: &Place) -> Markup {
                 p.hint #who-hint {
                     (language.say(
                         "In words of a task, not of the tool. The playground shows where this tool comes in.",
-                        "用任务的说法,而不是工具的说法。试验台会显示此工具的排名。",
+                        "用任务的说法，而不是工具的说法。试验台会显示此工具的排名。",
                     ))
                 }
             }
@@ -225,7 +225,7 @@ fn finders(place: &Place) -> Markup {
 fn facts(language: Language, sheet: &ToolSheet) -> Markup {
     let when = |at: Option<i64>| at.map_or_else(|| "–".to_owned(), |at| format!("{} UTC", time(at)));
     let content = html! {
-        dl.facts.body {
+        div.body { dl.facts {
             dt { (language.say("Line in the listing", "清单中的行")) } dd.mono { (sheet.line.trim_end()) }
             @if let Some(name) = &sheet.wire_name {
                 dt { (language.say("Providers see", "提供商看到")) } dd.mono { (name) }
@@ -244,7 +244,7 @@ fn facts(language: Language, sheet: &ToolSheet) -> Markup {
                 dt { (language.say("Uploaded by", "上传者")) } dd { (provenance.uploaded_by.as_deref().unwrap_or("–")) }
                 dt { (language.say("Digest", "摘要")) } dd.mono { (provenance.digest) }
             }
-        }
+        } }
     };
     card(language.say("Facts", "信息"), "", &content)
 }

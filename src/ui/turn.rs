@@ -46,7 +46,7 @@ fn tokens(language: Language, turn: &Turn) -> Markup {
                 small {
                     @match language {
                         Language::English => { "tokens, of " (all) },
-                        Language::Chinese => { "词元,全部为 " (all) },
+                        Language::Chinese => { "词元，全部为 " (all) },
                     }
                 }
             }
@@ -58,10 +58,10 @@ fn tokens(language: Language, turn: &Turn) -> Markup {
 
 fn tier_name(language: Language, tier: u64) -> &'static str {
     match tier {
-        0 => language.say("tier 0: all tools, no bridge", "第 0 级:全部工具,无桥接"),
-        1 => language.say("tier 1: listed with descriptions", "第 1 级:列出名称与描述"),
-        2 => language.say("tier 2: listed by name", "第 2 级:列出名称"),
-        _ => language.say("tier 3: groups only", "第 3 级:仅列出分组"),
+        0 => language.say("tier 0: all tools, no bridge", "第 0 级：全部工具，无桥接"),
+        1 => language.say("tier 1: listed with descriptions", "第 1 级：列出名称与描述"),
+        2 => language.say("tier 2: listed by name", "第 2 级：列出名称"),
+        _ => language.say("tier 3: by groups, in lines", "第 3 级：按分组逐行列出"),
     }
 }
 
@@ -69,7 +69,7 @@ fn listing(language: Language, answer: &Value) -> Markup {
     let title = language.say("Listing, as the model sees it", "模型看到的清单");
     let text = answer.pointer("/listing/text").and_then(Value::as_str);
     let Some(text) = text else {
-        let content = html! { p.body.note { (language.say("There is none: nothing is deferred, or it is off.", "没有清单:没有延迟工具,或清单已关闭。")) } };
+        let content = html! { p.body.note { (language.say("There is none: nothing is deferred, or it is off.", "没有清单：没有延迟工具，或清单已关闭。")) } };
         return card(title, "", &content);
     };
     let tokens = number(answer.pointer("/listing/tokens").and_then(Value::as_u64).unwrap_or_default());
@@ -77,8 +77,8 @@ fn listing(language: Language, answer: &Value) -> Markup {
     let note = match (language, inside) {
         (Language::English, true) => format!("{tokens} tokens, inside the search tool"),
         (Language::English, false) => format!("{tokens} tokens, beside the tools"),
-        (Language::Chinese, true) => format!("{tokens} 词元,位于搜索工具内"),
-        (Language::Chinese, false) => format!("{tokens} 词元,与工具并列"),
+        (Language::Chinese, true) => format!("{tokens} 词元，位于搜索工具内"),
+        (Language::Chinese, false) => format!("{tokens} 词元，与工具并列"),
     };
     card(title, note, &html! { pre tabindex="0" { (text) } })
 }
@@ -93,7 +93,7 @@ fn array(language: Language, answer: &Value) -> Markup {
         text.truncate(end);
     }
     let copy = html! {
-        @if is_cut { (language.say("the beginning; ", "仅开头;")) }
+        @if is_cut { (language.say("the beginning; ", "仅开头；")) }
         button.btn.small type="button" data-copy="array" data-copied=(language.say("Copied", "已复制")) {
             (language.say("Copy", "复制"))
         }
