@@ -13,6 +13,7 @@ pub mod grant;
 mod grouping;
 pub mod hidden;
 pub mod id;
+pub mod import;
 pub mod json;
 pub mod keys;
 pub mod late;

@@ -41,6 +41,8 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "hidden_characters",
         "A tool's texts hold characters that are not shown; whatever a model sees leaves them out.",
     ),
+    ("import_adapted", "An imported value means something else here; the detail tells what was made of it."),
+    ("import_overridden", "Two imported documents say different things of one setting; the later one holds."),
     ("listing_off", "`listing` is off: the model learns of deferred tools through searches alone."),
     ("listing_over_budget", "The listing's budget is too small for any group; its header stands alone."),
     ("listing_placed_separately", "The format limits descriptions, so the listing stands beside the tools."),
@@ -50,6 +52,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ),
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),
+    ("no_counterpart", "An imported setting has none here; the detail tells what there is instead."),
     (
         "not_loaded",
         "A found tool was not loaded: `max_answer_tokens` left no room, or the provider does not take its definition; the detail tells.",
@@ -57,6 +60,11 @@ pub const WARNINGS: &[(&str, &str)] = &[
     (
         "not_strict",
         "A tool is sent without strict mode: its schema does not fit it, or the provider takes no more of them in one request.",
+    ),
+    ("partial_list", "An imported list is one page of a longer one."),
+    (
+        "placeholder_kept",
+        "An imported value is left to another program to fill in (`${env:TOKEN}`); give it before it is used.",
     ),
     (
         "preload_failed",
@@ -81,7 +89,9 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ),
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
     ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
+    ("secret_left_out", "An imported secret is not given back; the detail tells how to send it."),
     ("secret_missing", "A document says that a secret is set, but none is stored."),
+    ("server_left_out", "An imported MCP server cannot be used; the detail tells why."),
     (
         "setting_without_effect",
         "A setting was written that does nothing beside the others; the detail tells why.",
@@ -104,8 +114,13 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "The provider does not take the tool's schema in any form: it is not in the array, and search, describe and call still reach it.",
     ),
     ("tool_quarantined", "An uploaded entry was set aside; the detail begins with the reason."),
+    ("unknown_import_key", "A part of an imported document is not read."),
     ("unknown_tool", "A name means no tool; nothing was done for it."),
     ("unknown_toolset", "There is no toolset of this name; it adds nothing."),
+    (
+        "unusable_import_value",
+        "An imported value does not fit its setting and was left out; the detail tells why.",
+    ),
     (
         "vectors_incomplete",
         "Some tools have no vector to compare; the warning tells how many, and whether they are being made or refused.",

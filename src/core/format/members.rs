@@ -8,7 +8,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 #[derive(Debug, Default)]
-pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(in crate::core) struct Members<'a>(pub(in crate::core) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -34,29 +34,29 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 
 /// A string, borrowed where it holds no escapes.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(in crate::core) struct Text<'a>(#[serde(borrow)] pub(in crate::core) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'a RawValue> {
+    pub(in crate::core) fn get(&self, key: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(in crate::core) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }
 
     /// Whether a member is this text.
-    pub(super) fn says(&self, key: &str, text: &str) -> bool {
+    pub(in crate::core) fn says(&self, key: &str, text: &str) -> bool {
         self.text(key).is_some_and(|found| found == text)
     }
 
     /// A member that is a string.
-    pub(super) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub(in crate::core) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         serde_json::from_str(self.get(key)?.get()).ok().map(|Text(text)| text)
     }
 
     /// Takes a member out; null is none.
-    pub(super) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
+    pub(in crate::core) fn take(&mut self, key: &str) -> Option<&'a RawValue> {
         let at = self.0.iter().position(|(name, _)| name == key)?;
         let value = self.0.remove(at).1;
         (value.get() != "null").then_some(value)
@@ -65,14 +65,14 @@ impl<'a> Members<'a> {
 
 /// The first elements of an array, and whether there were more than `most`.
 #[derive(Debug, Default)]
-pub(super) struct Elements<'a> {
-    pub(super) first: Vec<&'a RawValue>,
-    pub(super) more: bool,
+pub(in crate::core) struct Elements<'a> {
+    pub(in crate::core) first: Vec<&'a RawValue>,
+    pub(in crate::core) more: bool,
 }
 
 impl<'a> Elements<'a> {
     /// Reads at most `most` elements, so that an array of millions costs no memory.
-    pub(super) fn read(array: &'a RawValue, most: usize) -> Result<Self, serde_json::Error> {
+    pub(in crate::core) fn read(array: &'a RawValue, most: usize) -> Result<Self, serde_json::Error> {
         struct Collect(usize);
         impl<'de> Visitor<'de> for Collect {
             type Value = Elements<'de>;

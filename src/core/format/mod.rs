@@ -11,7 +11,7 @@ mod gemini;
 pub mod ingest;
 mod layout;
 mod mcp;
-mod members;
+pub(in crate::core) mod members;
 pub mod names;
 pub mod native;
 mod openai_chat;
