@@ -252,6 +252,7 @@ mod tests {
             count += 1;
         });
         assert_eq!(count, 67);
+        assert_eq!(count, 46);
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn routes() -> Routes {
         routes!(setup::matcher_test::test_matcher),
         routes!(setup::mcp_tools::list),
         routes!(setup::overview::read),
+        routes!(setup::import::import_setup),
         routes!(sessions::list),
         routes!(sessions::read, sessions::delete),
         routes!(sessions::reset),

@@ -95,6 +95,7 @@ pub use setup::{
 pub use usage::{HotTool, USAGE_DAYS};
     BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
     ConfigVersionList, DraftBase, SetupDraft, ToolSheet, Trial, TrialRequest, Turn, TurnShares,
+    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]

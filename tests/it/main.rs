@@ -54,6 +54,7 @@ mod security;
 mod selections;
 mod sessions;
 mod setup_apply;
+mod setup_import;
 mod storage;
 mod targets;
 mod tenants;

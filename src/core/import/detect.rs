@@ -66,6 +66,10 @@ pub(super) fn detect<'a>(
         let detail = format!("neither a list nor an object; taken is {TAKEN}");
         return Err(FieldError::new(at, "unknown_import", detail));
     };
+    if members.0.len() > lists::MAX_SERVERS {
+        let detail = format!("an object of more than {} members is nothing known", lists::MAX_SERVERS);
+        return Err(FieldError::new(at, "unknown_import", detail));
+    }
     let mut root = root;
     for _ in 0..MAX_SHELLS {
         if let Some(found) = known(&members, &root)? {

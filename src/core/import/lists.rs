@@ -14,6 +14,9 @@ use crate::core::warning::FieldError;
 /// Most lists inside each other: lists by server, a result in an envelope, its list.
 const MAX_DEPTH: usize = 5;
 
+/// Most lists by server in one object.
+pub(super) const MAX_SERVERS: usize = 10_000;
+
 /// Keys whose array is a list in the shape of one provider, which reading an entry takes apart.
 const WRAPPERS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
@@ -61,7 +64,8 @@ pub(super) fn is_by_server(members: &Members<'_>) -> bool {
             .is_ok_and(|inner| inner.get("tools").is_some_and(|tools| tools.get().starts_with('['))),
         _ => false,
     };
-    !members.0.is_empty() && members.0.iter().all(|(_, value)| holds_tools(value))
+    let count = members.0.len();
+    count > 0 && count <= MAX_SERVERS && members.0.iter().all(|(_, value)| holds_tools(value))
 }
 
 fn collect(

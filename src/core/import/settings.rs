@@ -9,6 +9,9 @@ use super::told::Told;
 use crate::core::policy;
 use crate::core::warning::pointer_push;
 
+/// Most entries of `core`, and most groups, that are looked at: more than the door takes, so that it refuses a longer list.
+const MAX_ENTRIES: usize = 20_001;
+
 /// One foreign key. Its spelling is folded: `thresholdPct`, `threshold-pct` and `threshold_pct` are one.
 pub(super) struct Row {
     pub(super) foreign: &'static str,
@@ -191,6 +194,9 @@ impl Config {
         let list = self.values.entry("core").or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(list) = list else { return };
         for (at, entry) in entries.iter().enumerate() {
+            if list.len() == MAX_ENTRIES {
+                break;
+            }
             let entry = entry.as_str().map_or_else(|| entry.clone(), |text| Value::from(text.trim()));
             if entry.as_str().is_some_and(|text| text.is_empty() || !self.core.insert(text.to_owned())) {
                 continue;
@@ -205,6 +211,9 @@ impl Config {
     pub(super) fn add_group(&mut self, group: Map<String, Value>, pointer: &str, told: &mut Told) {
         let list = self.values.entry("groups").or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(list) = list else { return };
+        if list.len() == MAX_ENTRIES {
+            return;
+        }
         let name = group.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let index = *self.groups.entry(name.clone()).or_insert(list.len());
         let place = format!("/groups/{index}");

@@ -142,6 +142,7 @@ pub const OPERATIONS: &[Operation] = &[
     setup("test_matcher", Covers::Both),
     setup("list_mcp_tools", Covers::Both),
     setup("get_overview", Covers::Both),
+    setup("import_setup", Covers::Both),
     setup("get_user_config", Covers::User),
     setup("put_user_config", Covers::User),
     setup("patch_user_config", Covers::User),

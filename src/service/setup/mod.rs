@@ -17,3 +17,6 @@ pub use overview::{
 pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};
+mod import;
+pub use import::{
+    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,

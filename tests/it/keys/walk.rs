@@ -52,6 +52,7 @@ fn body(operation: &str, user: &str, project: Option<&str>) -> Value {
         "describe" | "call" => json!({"name": "echo"}),
         "bridge" => json!({"call": {"id": "1", "name": "echo", "arguments": {}}}),
         "test_matcher" => json!({"matcher": {"endpoint": "https://rerank.example/"}}),
+        "import_setup" => json!({"document": tools}),
         "release_tools" | "pin_tools" | "unpin_tools" => return json!({"names": ["echo"]}),
         "create_key" => return json!({"name": "x", "role": "metrics"}),
         name if name.starts_with("approve_") || name.starts_with("reject_") => return json!({"tools": []}),

@@ -82,6 +82,8 @@ fn sizes_are_bounded() {
     assert_eq!(fault(&[&deep]).0, "too_deep");
     let deep = format!("{{\"core\":{}{}}}", "[".repeat(500_000), "]".repeat(500_000));
     assert_eq!(fault(&[&deep]).0, "too_deep");
+    let servers = format!("{{{}\"z\":[]}}", "\"a\":[],".repeat(10_000));
+    assert_eq!(fault(&[&servers]).0, "unknown_import");
     let deep = format!("{}{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
     assert!(import(&[&deep]).is_err());
 }

@@ -93,7 +93,7 @@ fn a_tool_that_is_always_loaded_is_core() {
     let imported = good(&[
         r#"[{"name":"ask","inputSchema":{},"_meta":{"anthropic/alwaysLoad":true}},{"name":"b","inputSchema":{},"_meta":{"anthropic/alwaysLoad":false}}]"#,
     ]);
-    assert_eq!(serde_json::Value::Object(imported.config), serde_json::json!({"core": ["ask"]}));
+    assert_eq!(Value::Object(imported.config), serde_json::json!({"core": ["ask"]}));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! `/v1/setup/matcher-test`: trying settings before they are stored.
+//! Trying the settings of a matcher before they are stored.
 
 use std::fmt;
 use std::time::Duration;

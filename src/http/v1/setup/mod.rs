@@ -4,3 +4,4 @@ pub mod apply;
 pub mod matcher_test;
 pub mod mcp_tools;
 pub mod overview;
+pub mod import;
