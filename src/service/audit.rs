@@ -85,6 +85,8 @@ impl Actor {
 
     pub(super) fn is_admin(&self) -> bool {
         !matches!(self.who, Who::Key(_, role) if role != Role::Admin)
+    }
+
     fn is_agent(&self) -> bool {
         matches!(self.who, Who::Key(_, Role::Agent))
     }

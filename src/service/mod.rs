@@ -87,15 +87,14 @@ pub use session_documents::{
     MAX_SESSION_NAMES, SessionDocument, SessionList, SessionListQuery, SessionSummaryDocument, WarmAction,
     WarmDocument,
 };
-pub use setup::{ConfigVersionDocument, ConfigVersionList, DraftBase, SetupApplied, SetupApply, SetupDraft};
 pub use setup::{
-    HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
-    UnfoundTool, UsageDay, UsageNumbers,
+    BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
+    ConfigVersionList, DraftBase, HotOverview, ImportAnswer, ImportRequest, ImportSource, ImportedGroup,
+    ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, QuarantinedEntry,
+    ReadImport, SetupApplied, SetupApply, SetupDraft, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest,
+    Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
 };
 pub use usage::{HotTool, USAGE_DAYS};
-    BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
-    ConfigVersionList, DraftBase, SetupDraft, ToolSheet, Trial, TrialRequest, Turn, TurnShares,
-    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
 
 /// Bounds that the settings give; published at `/v1/limits`.
 #[derive(Debug, Clone)]

@@ -18,9 +18,9 @@ mod playground;
 mod problem;
 mod reasons;
 mod scopes;
-mod setup;
 mod session;
 mod sessions;
+mod setup;
 mod sign_in;
 mod tool;
 mod turn;
@@ -43,9 +43,6 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/sign-out", post(sign_in::leave)),
         ("/ui/language", get(sign_in::choose_language)),
         ("/ui/scopes", get(scopes::choose)),
-    ];
-    routes.extend(setup::routes());
-    routes
         ("/ui/keys", get(keys::show).post(keys::create)),
         ("/ui/keys/{key}", get(key::show).post(key::change)),
         ("/ui/audit", get(audit::show)),
@@ -54,7 +51,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/{kind}/{id}/sessions", get(sessions::show)),
         ("/ui/{kind}/{id}/sessions/{session}", get(session::show).post(session::change)),
         ("/ui/{kind}/{id}/playground", get(playground::show)),
-    ]
+    ];
+    routes.extend(setup::routes());
+    routes
 }
 
 /// The pages of a server.

@@ -3,20 +3,21 @@
 mod apply;
 mod browse;
 mod drafts;
+mod import;
 mod overview;
 mod scopes;
 mod trial;
 mod versions;
 
 pub use apply::{SetupApplied, SetupApply};
+pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
 pub use drafts::{DraftBase, SetupDraft};
+pub use import::{
+    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
+};
 pub use overview::{
     HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
     UnfoundTool, UsageDay, UsageNumbers,
 };
-pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};
-mod import;
-pub use import::{
-    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,

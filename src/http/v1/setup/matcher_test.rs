@@ -1,5 +1,4 @@
-//! `/v1/setup/matcher-test`: trying settings before they are stored.
-//! Trying the settings of a matcher before they are stored.
+//! `/v1/setup/matcher-test`: trying the settings of a matcher before they are stored.
 
 use std::fmt;
 use std::time::Duration;
