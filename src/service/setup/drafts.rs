@@ -33,6 +33,10 @@ pub struct SetupDraft {
     pub config: Map<String, Value>,
     /// Servers that shall be stored with it, as they were imported, without secrets.
     pub servers: Vec<Value>,
+    /// Warnings about what was imported, for people.
+    pub notes: Vec<Value>,
+    /// Entries of the import that were no tools.
+    pub set_aside: usize,
     pub base: DraftBase,
     /// A key for the endpoint of the matcher.
     #[serde(skip)]

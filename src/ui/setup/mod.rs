@@ -1,9 +1,11 @@
 //! The setup flow: six pages around one draft. What agents see changes by the last of them alone.
 
 mod apply;
+mod import;
 mod matcher;
 mod presets;
 mod scope;
+mod servers;
 mod versions;
 
 use axum::extract::State;
@@ -27,6 +29,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
     vec![
         ("/ui/{kind}/{id}/setup", get(begin)),
         ("/ui/{kind}/{id}/setup/discard", post(discard)),
+        ("/ui/{kind}/{id}/setup/import", get(import::show).post(import::read)),
+        ("/ui/{kind}/{id}/setup/servers", get(servers::show).post(servers::change)),
         ("/ui/{kind}/{id}/setup/matcher", get(matcher::show).post(matcher::save)),
         ("/ui/{kind}/{id}/setup/scope", get(scope::show).post(scope::save)),
         ("/ui/{kind}/{id}/setup/apply", get(apply::show).post(apply::apply)),

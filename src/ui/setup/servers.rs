@@ -1,0 +1,162 @@
+//! MCP servers that are kept in sync with the catalog: what each did last, and asking it now.
+
+use axum::extract::{Query, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::import::server_fields;
+use crate::http::problem::Problem;
+use crate::service::{McpServerDocument, McpServerSpec, Toolrack};
+use crate::ui::form::Form;
+use crate::ui::language::{Language, number, time};
+use crate::ui::layout::{Section, page, token};
+use crate::ui::parts::{State as Standing, card, empty, head, notice, tag};
+use crate::ui::visitor::Place;
+use crate::ui::{go, shown};
+
+/// Fields to begin the form with.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Begun {
+    name: String,
+    url: String,
+}
+
+pub(super) async fn show(
+    State(service): State<Toolrack>,
+    place: Place,
+    Query(begun): Query<Begun>,
+) -> Result<Response, Problem> {
+    let servers = service.mcp_servers(&place.scope).await?.servers;
+    let running = servers.iter().any(|server| server.job.as_ref().is_some_and(|job| job.state == "running"));
+    let list = list(&place, &servers, running);
+    if place.visitor.part {
+        return Ok(shown(list));
+    }
+    let language = place.visitor.language;
+    let title = language.say("MCP servers", "MCP 服务器");
+    let content = html! {
+        (head(title, language.say(
+            "Their tools are read into the catalog, each server into the group of its name: by hand, by the clock, or when the server says that they changed.",
+            "将其工具读入目录,每个服务器归入同名分组:手动、定时,或在服务器通知变更时。",
+        ), Some(html! { a.btn href=(place.path("setup/import")) { (language.say("Back to Import", "返回导入")) } })))
+        div.columns.wide-left {
+            (list)
+            (card(language.say("Add or change one", "新增或修改"), "", &html! {
+                form.form method="post" action=(place.path("setup/servers")) {
+                    (token(&place.visitor))
+                    (server_fields(language, &begun.name, &begun.url))
+                    div.two {
+                        div.field {
+                            label for="resync" { (language.say("Again every … minutes", "每隔…分钟")) }
+                            input #resync type="number" name="resync_minutes" min="0" max="10080" value="0" aria-describedby="resync-hint";
+                            p.hint #resync-hint { (language.say("0: by hand alone.", "0:仅手动。")) }
+                        }
+                        fieldset.choice {
+                            legend { (language.say("Listen", "监听")) }
+                            label { input type="checkbox" name="watch"; " " (language.say("Read again when it says that its tools changed", "服务器通知工具变更时重新读取")) }
+                        }
+                    }
+                    button.btn.primary type="submit" name="do" value="save" data-busy=(language.say("Storing…", "保存中…")) {
+                        (language.say("Store and read", "保存并读取"))
+                    }
+                }
+            }))
+        }
+    };
+    Ok(shown(page(&place, Section::Setup, title, &content)))
+}
+
+/// The servers; while one is being read the list asks for itself again.
+fn list(place: &Place, servers: &[McpServerDocument], running: bool) -> Markup {
+    let language = place.visitor.language;
+    let trigger = running.then_some("every 1s");
+    html! {
+        section.card #servers hx-get=[trigger.map(|_| place.path("setup/servers"))] hx-trigger=[trigger] hx-swap="outerHTML" aria-live="polite" {
+            div.card-head { h2 { (language.say("Servers", "服务器")) } }
+            @if servers.is_empty() {
+                (empty(language.say("None yet", "暂无"), language.say("Add one beside.", "请在右侧添加。"), None))
+            }
+            ul.rows { @for server in servers { (row(place, language, server)) } }
+        }
+    }
+}
+
+fn row(place: &Place, language: Language, server: &McpServerDocument) -> Markup {
+    html! {
+        li {
+            div {
+                b { (server.name) } " " (status(language, server))
+                p.note.mono { (server.url.as_deref().or(server.command.as_deref()).unwrap_or_default()) }
+                @if let Some(at) = server.last_sync_at_ms {
+                    p.note { (language.say("Read ", "读取于 ")) (time(at)) " UTC" }
+                }
+                @if let Some(fault) = server.last_status.as_ref().and_then(|status| status.fault.as_ref()) {
+                    (notice(Standing::Bad, html! { code { (fault.reason) } }, &fault.detail))
+                }
+            }
+            form.actions method="post" action=(place.path("setup/servers")) {
+                (token(&place.visitor))
+                input type="hidden" name="name" value=(server.name);
+                button.btn.small type="submit" name="do" value="sync" { (language.say("Read now", "立即读取")) }
+                button.btn.small.danger type="submit" name="do" value="delete" { (language.say("Forget", "移除")) }
+            }
+        }
+    }
+}
+
+fn status(language: Language, server: &McpServerDocument) -> Markup {
+    if let Some(job) = server.job.as_ref().filter(|job| job.state == "running") {
+        let step = match job.step {
+            "connecting" => language.say("connecting", "连接中"),
+            "listing" => language.say("listing", "列出工具"),
+            _ => language.say("storing", "保存中"),
+        };
+        return html! { (tag(Standing::Info, html! { (step) ", " (number(job.tools_read)) })) };
+    }
+    let failed = server.last_status.as_ref().is_some_and(|status| status.fault.is_some());
+    match (failed, server.last_sync_at_ms) {
+        (true, _) => tag(Standing::Bad, language.say("failed", "失败")),
+        (false, Some(_)) => tag(
+            Standing::Ok,
+            html! { (number(server.tools.max(0).unsigned_abs())) " " (language.say("tools", "个工具")) },
+        ),
+        (false, None) => tag(Standing::Info, language.say("not read yet", "尚未读取")),
+    }
+}
+
+/// Stores a server, asks it, or forgets it. Its tools stay in the catalog until they are removed.
+pub(super) async fn change(
+    State(service): State<Toolrack>,
+    place: Place,
+    form: Form,
+) -> Result<Response, Problem> {
+    let (name, actor) = (form.text("name"), &place.visitor.actor);
+    match form.text("do") {
+        "delete" => service.delete_mcp_server(actor, &place.scope, name).await?,
+        "save" => {
+            let mut spec = Map::new();
+            spec.insert("url".to_owned(), form.text("url").into());
+            spec.insert("watch".to_owned(), form.has("watch").into());
+            let minutes = form.text("resync_minutes");
+            spec.insert(
+                "resync_minutes".to_owned(),
+                minutes.parse::<u32>().map_or_else(|_| minutes.into(), Value::from),
+            );
+            if !form.text("header_value").is_empty() {
+                let header =
+                    Some(form.text("header")).filter(|name| !name.is_empty()).unwrap_or("Authorization");
+                spec.insert("headers".to_owned(), json!({header: form.text("header_value")}));
+            }
+            let spec: McpServerSpec = serde_json::from_value(Value::Object(spec)).map_err(|error| {
+                Problem::new(crate::http::problem::Code::InvalidRequest, error.to_string())
+            })?;
+            service.put_mcp_server(actor, &place.scope, name, spec).await?;
+            drop(service.sync_mcp_server(actor, &place.scope, name, false).await?);
+        }
+        _ => drop(service.sync_mcp_server(actor, &place.scope, name, false).await?),
+    }
+    Ok(go(&place.path("setup/servers")))
+}
