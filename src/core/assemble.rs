@@ -230,6 +230,13 @@ pub fn answer(view: &View, plan: &Plan, input: &AnswerInput<'_>) -> Answer {
     Answer { body, sent, cache, tokens }
 }
 
+/// The array that an assembly of a plan sends to who has found nothing, as the value of the provider's field.
+pub fn array(plan: &Plan) -> Vec<u8> {
+    let mut array = Vec::with_capacity(plan.base.len() + plan.late.bytes() + 64);
+    write_array(plan.target.format, &plan.base, plan.late.without(&[]), &mut array);
+    array
+}
+
 /// Writes the listing, with what it does not tell. The fingerprint leaves that out: it stands at the conversation's end.
 fn write_listing(plan: &Plan, body: &mut Vec<u8>) {
     body.extend_from_slice(plan.listing_json.as_bytes());

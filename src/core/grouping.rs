@@ -81,13 +81,18 @@ impl<'a> Grouping<'a> {
     where
         'a: 't,
     {
+        self.by_config(tool).unwrap_or_else(|| tool.tool.group())
+    }
+
+    /// The group that the config gives a tool; nothing where it keeps the one of its upload.
+    pub(super) fn by_config(&self, tool: &CatalogTool) -> Option<&'a str> {
         let (stored, uploaded) = (&*tool.stored_name, tool.tool.name());
         let exact = self.exact.get(stored).or_else(|| self.exact.get(uploaded)).copied();
         let by_prefix = || {
             let hit = |prefix: &&(&str, &str)| stored.starts_with(prefix.0) || uploaded.starts_with(prefix.0);
             self.prefixes.iter().find(hit).map(|(_, group)| *group)
         };
-        exact.or_else(by_prefix).unwrap_or_else(|| tool.tool.group())
+        exact.or_else(by_prefix)
     }
 
     pub(super) fn view_group(&self, name: &str) -> ViewGroup {

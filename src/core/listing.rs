@@ -157,30 +157,72 @@ pub fn render(groups: &[ListedGroup<'_>], budget: usize, header: String) -> Opti
     if groups.is_empty() {
         return None;
     }
-    let header_tokens = tokens::count(&header);
-    let mut renderings: Vec<Rendering<'_>> = groups.iter().map(start).collect();
+    let (renderings, fitted) = fit(groups, budget, &header);
+    Some(match fitted {
+        Some((text, tokens)) => {
+            let (form, tier) = summary(&renderings);
+            Listing { text, tokens, form, tier, header_only: false }
+        }
+        None => {
+            let tokens = tokens::count(&header);
+            Listing { text: header, tokens, form: "lines", tier: 3, header_only: true }
+        }
+    })
+}
+
+/// Takes groups down until the text fits; no text where not even the header fits with a group.
+fn fit<'a>(
+    groups: &'a [ListedGroup<'a>],
+    budget: usize,
+    header: &str,
+) -> (Vec<Rendering<'a>>, Option<(String, usize)>) {
+    let mut renderings: Vec<Rendering<'a>> = groups.iter().map(start).collect();
     // Counts of parts may differ from the count of the whole by a token here and there: the whole text decides, and
     // what it is over by is taken off the budget of the parts.
-    let mut allowed = budget.saturating_sub(header_tokens);
+    let mut allowed = budget.saturating_sub(tokens::count(header));
     loop {
         let fits = shrink(&mut renderings, allowed);
-        let text = write(&header, &renderings);
+        let text = write(header, &renderings);
         let tokens = tokens::count(&text);
         if fits && tokens <= budget {
-            let (form, tier) = summary(&renderings);
-            return Some(Listing { text, tokens, form, tier, header_only: false });
+            return (renderings, Some((text, tokens)));
         }
         if !fits || allowed == 0 {
-            return Some(Listing {
-                text: header,
-                tokens: header_tokens,
-                form: "lines",
-                tier: 3,
-                header_only: true,
-            });
+            return (renderings, None);
         }
         allowed = allowed.saturating_sub(tokens.saturating_sub(budget).max(1));
     }
+}
+
+/// What a group would cost in each form, in tokens, and which one it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupCost {
+    pub full: usize,
+    pub names: usize,
+    pub line: usize,
+    /// Nothing where the group is among those that are only counted.
+    pub shown: Option<Form>,
+}
+
+/// What a listing within `budget` makes of its groups, in their order.
+pub fn costs(groups: &[ListedGroup<'_>], budget: usize, header: &str) -> Vec<GroupCost> {
+    let (renderings, fitted) = fit(groups, budget, header);
+    let cost = |mut rendering: Rendering<'_>| {
+        let shown = (fitted.is_some() && !rendering.dropped).then_some(rendering.form);
+        let mut of = |form| {
+            rendering.form = form;
+            rendering.count()
+        };
+        GroupCost { full: of(Form::Full), names: of(Form::Names), line: of(Form::Lines), shown }
+    };
+    renderings.into_iter().map(cost).collect()
+}
+
+/// Tokens of a listing that shows every group in one form, whatever the budget.
+pub fn uniform(groups: &[ListedGroup<'_>], form: Form, header: &str) -> usize {
+    let renderings: Vec<Rendering<'_>> =
+        groups.iter().map(|group| Rendering { form, ..start(group) }).collect();
+    tokens::count(&write(header, &renderings))
 }
 
 fn start<'a>(group: &'a ListedGroup<'a>) -> Rendering<'a> {

@@ -71,27 +71,36 @@ fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Loo
 
 /// The warnings about a catalog's stored names, as far as tools that `concerns` names take part.
 pub fn warnings(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<Warning> {
+    let told = told(catalog, concerns);
+    let more = told.len().saturating_sub(MAX_TOLD);
+    let named = told.into_iter().take(MAX_TOLD);
+    let mut warnings: Vec<Warning> =
+        named.map(|(name, detail)| Warning::new("lookalike_name", detail).for_tool(name)).collect();
+    if more > 0 {
+        warnings.push(Warning::new("more_warnings", format!("{more} more sets of names look alike")));
+    }
+    warnings
+}
+
+/// Every set of a catalog's stored names that look alike and that `concerns` a tool of: the name that it is told for, and what is
+/// told.
+pub(super) fn told(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<(&str, String)> {
     let names: Vec<&str> = catalog.tools().iter().map(|tool| &*tool.stored_name).collect();
     let group = |name: &str| catalog.get(name).map_or("", |tool| tool.tool.group());
     let found = lookalikes(&names, |name| catalog.get(name).is_some_and(|tool| concerns(&tool.tool.key())));
-    let mut warnings: Vec<Warning> = Vec::new();
-    for Lookalike { name, like, others, is_bridge } in found.iter().take(MAX_TOLD) {
-        let mut detail = if *is_bridge {
+    let tell = |Lookalike { name, like, others, is_bridge }| {
+        let mut detail = if is_bridge {
             format!("`{name}` of `{}` is easily taken for the bridge tool `{like}`", group(name))
         } else {
             let (of, like_of) = (group(name), group(like));
             format!("`{name}` of `{of}` is easily taken for `{like}` of `{like_of}`")
         };
-        if *others > 0 {
+        if others > 0 {
             detail.push_str(&format!(", and so are {others} more"));
         }
-        warnings.push(Warning::new("lookalike_name", detail).for_tool(*name));
-    }
-    if found.len() > MAX_TOLD {
-        let detail = format!("{} more sets of names look alike", found.len() - MAX_TOLD);
-        warnings.push(Warning::new("more_warnings", detail));
-    }
-    warnings
+        (name, detail)
+    };
+    found.into_iter().map(tell).collect()
 }
 
 /// A name by the shape of its characters.

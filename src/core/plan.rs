@@ -63,6 +63,8 @@ pub struct Plan {
     pub(super) late: Arc<LateEntries>,
     pub(super) tokens_all: usize,
     pub(super) tokens_base: usize,
+    /// The part of them that is core.
+    pub(super) tokens_core: usize,
     /// Of strict tools, what is left for those that are found.
     pub(super) strict_room: StrictRoom,
 }
@@ -154,6 +156,7 @@ impl Plan {
                 view.visible().filter_map(|(id, _)| of(id)).map(|made| made.tokens).sum(),
             ),
             tokens_base: 0,
+            tokens_core: 0,
             strict_room: StrictRoom::of(target),
             listing: None,
             listing_base: None,
@@ -175,6 +178,7 @@ impl Plan {
             }
             plan.push_group(view, group, &entries);
         }
+        plan.tokens_core = plan.tokens_base;
         if active {
             let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
             let bridge = bridge_entries(view, target, inside.map(|listing| listing.text.as_str()), &made);
@@ -388,7 +392,7 @@ fn plan_listing(
 }
 
 /// Most tokens of a listing.
-fn listing_budget(policy: &Policy, window: u32) -> usize {
+pub(super) fn listing_budget(policy: &Policy, window: u32) -> usize {
     let cap = policy.listing_max_tokens as usize;
     let share = (policy.threshold_pct / 100.0 * f64::from(window)) as usize;
     if policy.listing == Switch::On { cap } else { share.min(cap) }
@@ -405,7 +409,8 @@ fn placed_separately(target: Target) -> Warning {
     Warning::new("listing_placed_separately", detail)
 }
 
-fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<ListedGroup<'a>> {
+/// The groups of deferred tools as a listing shows them, by name.
+pub(super) fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<ListedGroup<'a>> {
     let mut groups: Vec<ListedGroup<'a>> = view
         .groups
         .iter()
@@ -434,10 +439,7 @@ fn listed_groups<'a>(view: &'a View, deferred: &[(u32, &'a ViewTool)]) -> Vec<Li
 fn listing_json(listing: &PlacedListing) -> String {
     let mut json = String::from("{\"text\":");
     push_string(&listing.text, &mut json);
-    let placement = match listing.placement {
-        ListingPlacement::Separate => "separate",
-        ListingPlacement::Bridge => "bridge",
-    };
+    let placement = listing.placement.as_str();
     json.push_str(&format!(
         ",\"placement\":\"{placement}\",\"tokens\":{},\"form\":\"{}\"}}",
         listing.tokens, listing.form

@@ -110,6 +110,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "With `require_review_on_change`: the uploaded version of a tool waits for an administrator, and the approved one stays in use.",
     ),
     (
+        "too_many_tools",
+        "More tools always stand in the array than the provider takes: its assemblies are refused until fewer are core.",
+    ),
+    (
         "tool_left_out",
         "The provider does not take the tool's schema in any form: it is not in the array, and search, describe and call still reach it.",
     ),

@@ -20,6 +20,7 @@ use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
 use crate::core::ranking::CatalogIndex;
+use crate::core::remarks::ReviewedTool;
 use crate::core::schema::Validator;
 use crate::core::target::Target;
 use crate::core::warning::Warning;
@@ -83,6 +84,8 @@ pub(super) struct Caches {
     pub vectors_bytes: u64,
     /// Views whose vectors were begun to be made.
     pub prepared: Cache<u64, ()>,
+    /// Reviewed tools, by all that a review is a function of.
+    pub reviews: Cache<Digest, Arc<Vec<ReviewedTool>>>,
     /// By tool digest.
     pub validators: Cache<Digest, Arc<Validator>>,
     next_view: AtomicU64,
@@ -139,6 +142,9 @@ impl Caches {
             view_vectors: weighed(limits.vectors_bytes, |vectors: &Arc<ViewVectors>| vectors.bytes()),
             vectors_bytes: limits.vectors_bytes,
             prepared: counted(100_000),
+            reviews: weighed(limits.views_bytes / 4, |tools: &Arc<Vec<ReviewedTool>>| {
+                tools.iter().map(ReviewedTool::bytes).sum()
+            }),
             validators: weighed(limits.views_bytes / 2, |validator: &Arc<Validator>| validator.bytes()),
             next_view: AtomicU64::new(1),
             next_ticket: AtomicU64::new(1),
@@ -169,6 +175,7 @@ impl Caches {
             weighed("documents", self.documents.entry_count(), self.documents.weighted_size()),
             weighed("vectors", self.vectors.entry_count(), self.vectors.weighted_size()),
             weighed("view_vectors", self.view_vectors.entry_count(), self.view_vectors.weighted_size()),
+            weighed("reviews", self.reviews.entry_count(), self.reviews.weighted_size()),
             weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),
         ]
     }

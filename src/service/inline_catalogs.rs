@@ -18,19 +18,22 @@ use crate::telemetry;
 impl Toolrack {
     /// Reads the live tools of an assembly and stores them under their reference, once per content.
     pub(super) async fn take_inline(&self, user: &Id, tools: &Arc<str>) -> Result<Arc<InlineUpload>, Error> {
-        let digest = Digest::of(tools.as_bytes());
-        let upload = match self.0.caches.uploads.get(&digest).await {
-            Some(upload) => upload,
-            None => {
-                let (text, limits, most) =
-                    (Arc::clone(tools), self.0.limits.entry(), self.0.limits.tools_per_catalog);
-                let read = async move { blocking(move || read_inline(&text, limits, most)).await? };
-                let upload = self.0.caches.uploads.try_get_with(digest, read).await?;
-                upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
-                upload
-            }
-        };
+        let upload = self.read_live(tools).await?;
         self.keep_inline(user, &upload).await?;
+        Ok(upload)
+    }
+
+    /// Reads tools without storing them.
+    pub(super) async fn read_live(&self, tools: &Arc<str>) -> Result<Arc<InlineUpload>, Error> {
+        let digest = Digest::of(tools.as_bytes());
+        if let Some(upload) = self.0.caches.uploads.get(&digest).await {
+            return Ok(upload);
+        }
+        let (text, limits, most) =
+            (Arc::clone(tools), self.0.limits.entry(), self.0.limits.tools_per_catalog);
+        let read = async move { blocking(move || read_inline(&text, limits, most)).await? };
+        let upload = self.0.caches.uploads.try_get_with(digest, read).await?;
+        upload.rejected.iter().for_each(|reason| telemetry::quarantined(reason));
         Ok(upload)
     }
 

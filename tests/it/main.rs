@@ -55,6 +55,7 @@ mod selections;
 mod sessions;
 mod setup_apply;
 mod setup_import;
+mod setup_proposal;
 mod storage;
 mod targets;
 mod tenants;

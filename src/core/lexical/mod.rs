@@ -43,6 +43,7 @@ mod tests_hostile;
 mod tests_lexicon;
 #[cfg(test)]
 mod tests_words;
+mod vocabulary;
 
 pub use expand::translated;
 pub use explain::{Explanation, Matched, TermScore, explain};
@@ -50,3 +51,4 @@ pub use index::{Document, Index};
 pub use lexicon::prepare;
 pub use schema::parameter_names;
 pub use search::{Hit, Likeness, NONE, Outcome, Part, UNSEEN, Unmet, search, search_with};
+pub use vocabulary::{Vocabulary, Word};

@@ -66,6 +66,16 @@ pub enum ListingPlacement {
     Bridge,
 }
 
+impl ListingPlacement {
+    /// The name in config and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Separate => "separate",
+            Self::Bridge => "bridge",
+        }
+    }
+}
+
 impl Named for ListingPlacement {
     const NAMES: &'static [(&'static str, Self)] = &[("separate", Self::Separate), ("bridge", Self::Bridge)];
 }

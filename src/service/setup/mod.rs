@@ -4,7 +4,10 @@ mod apply;
 mod browse;
 mod drafts;
 mod import;
+mod input;
 mod overview;
+mod proposal;
+mod review;
 mod scopes;
 mod trial;
 mod versions;
@@ -15,9 +18,12 @@ pub use drafts::{DraftBase, SetupDraft};
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
 };
+pub use input::SetupInput;
 pub use overview::{
     HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
     UnfoundTool, UsageDay, UsageNumbers,
 };
+pub use proposal::{PlanFields, PreviewAnswer};
+pub use review::{RemarkCount, ReviewAnswer, ReviewQuery};
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};

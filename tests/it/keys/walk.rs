@@ -47,7 +47,7 @@ fn intended(path: &str) -> Option<&'static [&'static str]> {
 fn body(operation: &str, user: &str, project: Option<&str>) -> Value {
     let tools = json!([{"name": "echo", "description": "Says it again."}]);
     let mut body = match operation {
-        "assemble" => json!({}),
+        "assemble" | "review_setup" | "propose_setup" | "preview_setup" => json!({}),
         "search" => json!({"query": "say"}),
         "describe" | "call" => json!({"name": "echo"}),
         "bridge" => json!({"call": {"id": "1", "name": "echo", "arguments": {}}}),
