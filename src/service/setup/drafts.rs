@@ -1,13 +1,16 @@
 //! Setups that are being prepared: one for each scope, kept in the store until it is applied, thrown away or thirty days old.
 //! What agents see does not change by a draft.
 
+use std::sync::Arc;
+
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::SetupInput;
 use crate::core::id::Scope;
-use crate::service::{Error, Kind, Toolrack, now_ms};
+use crate::service::{Caller, Error, Kind, Toolrack, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
 
 /// How long a draft is kept that nobody goes on with: thirty days.
@@ -51,6 +54,17 @@ pub struct SetupDraft {
 impl std::fmt::Debug for SetupDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SetupDraft").field("revision", &self.revision).finish_non_exhaustive()
+    }
+}
+
+impl SetupDraft {
+    /// The draft as what a review or a proposal is about.
+    pub fn input(&self, caller: Caller) -> SetupInput {
+        let tools = self.tools.as_ref().map(|tools| {
+            let tools: Vec<&str> = tools.iter().map(|tool| tool.get()).collect();
+            Arc::from(format!("[{}]", tools.join(",")))
+        });
+        SetupInput { caller, tools, config: Some(Value::Object(self.config.clone())) }
     }
 }
 

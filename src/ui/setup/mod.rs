@@ -2,8 +2,10 @@
 
 mod apply;
 mod import;
+mod lists;
 mod matcher;
 mod presets;
+mod review;
 mod scope;
 mod servers;
 mod versions;
@@ -30,6 +32,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/{kind}/{id}/setup", get(begin)),
         ("/ui/{kind}/{id}/setup/discard", post(discard)),
         ("/ui/{kind}/{id}/setup/import", get(import::show).post(import::read)),
+        ("/ui/{kind}/{id}/setup/review", get(review::show).post(review::decide)),
         ("/ui/{kind}/{id}/setup/servers", get(servers::show).post(servers::change)),
         ("/ui/{kind}/{id}/setup/matcher", get(matcher::show).post(matcher::save)),
         ("/ui/{kind}/{id}/setup/scope", get(scope::show).post(scope::save)),

@@ -1,0 +1,175 @@
+//! Edits of a draft's lists of names and groups, as documents.
+
+use serde_json::{Map, Value, json};
+
+/// Adds names to a list, each once.
+pub(super) fn add_names(config: &mut Map<String, Value>, key: &str, names: &[&str]) {
+    let list = config.entry(key).or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return };
+    for name in names {
+        if !list.contains(&json!(name)) {
+            list.push(json!(name));
+        }
+    }
+    drop_empty(config, key);
+}
+
+/// Takes names out of a list.
+pub(super) fn remove_names(config: &mut Map<String, Value>, key: &str, names: &[&str]) {
+    if let Some(list) = config.get_mut(key).and_then(Value::as_array_mut) {
+        list.retain(|entry| !entry.as_str().is_some_and(|entry| names.contains(&entry)));
+    }
+    drop_empty(config, key);
+}
+
+/// An empty list says nothing.
+fn drop_empty(config: &mut Map<String, Value>, key: &str) {
+    if config.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        config.shift_remove(key);
+    }
+}
+
+/// The groups of a document; one that names its tools is made for those that are not in it.
+pub(super) struct Groups<'a>(pub(super) &'a mut Map<String, Value>);
+
+impl Groups<'_> {
+    /// The entries; none where the document has something else in their place.
+    fn with<T: Default>(&mut self, edit: impl FnOnce(&mut Vec<Value>) -> T) -> T {
+        let list = self.0.entry("groups").or_insert_with(|| json!([]));
+        list.as_array_mut().map(edit).unwrap_or_default()
+    }
+
+    fn position(&mut self, name: &str) -> Option<usize> {
+        self.with(|list| {
+            list.iter().position(|group| group.get("name").and_then(Value::as_str) == Some(name))
+        })
+    }
+
+    /// The entry of a group, made of its tools where the document has none.
+    fn entry(&mut self, name: &str, tools: &[String]) -> Option<&mut Map<String, Value>> {
+        if self.position(name).is_none() {
+            self.with(|list| list.push(json!({"name": name, "tools": tools})));
+        }
+        let at = self.position(name)?;
+        self.0.get_mut("groups")?.get_mut(at)?.as_object_mut()
+    }
+
+    /// Renames and describes a group.
+    pub(super) fn edit(&mut self, name: &str, tools: &[String], new_name: &str, description: &str) {
+        let Some(entry) = self.entry(name, tools) else { return };
+        if !new_name.is_empty() {
+            entry.insert("name".to_owned(), new_name.into());
+        }
+        match description {
+            "" => drop(entry.shift_remove("description")),
+            text => drop(entry.insert("description".to_owned(), text.into())),
+        }
+    }
+
+    /// Puts tools into a group, out of every other entry that names them.
+    pub(super) fn place(&mut self, name: &str, description: Option<&str>, tools: &[String]) {
+        self.with(|list| {
+            for group in list.iter_mut().filter_map(Value::as_object_mut) {
+                if let Some(named) = group.get_mut("tools").and_then(Value::as_array_mut) {
+                    named.retain(|tool| !tools.iter().any(|placed| tool.as_str() == Some(placed)));
+                }
+            }
+        });
+        let Some(entry) = self.entry(name, &[]) else { return };
+        if let Some(description) = description {
+            entry.entry("description").or_insert_with(|| description.into());
+        }
+        let named = entry.entry("tools").or_insert_with(|| json!([]));
+        if let Some(named) = named.as_array_mut() {
+            named.extend(tools.iter().map(|tool| json!(tool)));
+        }
+        self.sweep();
+    }
+
+    /// Puts all of a group into another one.
+    pub(super) fn merge(&mut self, from: &str, tools: &[String], into: &str) {
+        let at = self.position(from);
+        let prefixes = at.and_then(|at| self.with(|list| list.remove(at).get("prefixes").cloned()));
+        self.place(into, None, tools);
+        let prefixes = prefixes.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        if let Some(entry) = self.entry(into, &[]).filter(|_| !prefixes.is_empty()) {
+            let all = entry.entry("prefixes").or_insert_with(|| json!([]));
+            if let Some(all) = all.as_array_mut() {
+                all.extend(prefixes);
+            }
+        }
+    }
+
+    /// Takes the entry of a group away: its tools are where names and uploads put them.
+    pub(super) fn forget(&mut self, name: &str) {
+        if let Some(at) = self.position(name) {
+            self.with(|list| drop(list.remove(at)));
+        }
+        drop_empty(self.0, "groups");
+    }
+
+    /// Entries that say nothing any more go.
+    fn sweep(&mut self) {
+        let is_empty =
+            |group: &Value, key: &str| group.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty);
+        self.with(|list| {
+            list.retain(|group| {
+                !is_empty(group, "tools")
+                    || !is_empty(group, "prefixes")
+                    || group.get("description").is_some()
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn edited(before: Value, edit: impl FnOnce(&mut Groups<'_>)) -> Value {
+        let mut config = before.as_object().cloned().unwrap();
+        edit(&mut Groups(&mut config));
+        Value::Object(config)
+    }
+
+    #[test]
+    fn a_group_of_an_upload_gets_an_entry_when_it_is_edited() {
+        let after =
+            edited(json!({}), |groups| groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        assert_eq!(
+            after,
+            json!({"groups": [{"name": "planning", "tools": ["a", "b"], "description": "Boards"}]})
+        );
+        let back = edited(after, |groups| groups.forget("planning"));
+        assert_eq!(back, json!({}));
+    }
+
+    #[test]
+    fn a_tool_is_in_one_group() {
+        let before =
+            json!({"groups": [{"name": "one", "tools": ["a", "b"]}, {"name": "two", "prefixes": ["x_"]}]});
+        let after = edited(before, |groups| groups.place("two", None, &tools(&["b"])));
+        assert_eq!(
+            after,
+            json!({"groups": [{"name": "one", "tools": ["a"]}, {"name": "two", "prefixes": ["x_"], "tools": ["b"]}]})
+        );
+        let merged = edited(after, |groups| groups.merge("two", &tools(&["b", "x_1"]), "one"));
+        assert_eq!(
+            merged,
+            json!({"groups": [{"name": "one", "tools": ["a", "b", "x_1"], "prefixes": ["x_"]}]})
+        );
+    }
+
+    #[test]
+    fn lists_of_names_hold_each_once_and_go_when_they_are_empty() {
+        let mut config = Map::new();
+        add_names(&mut config, "core", &["a", "a", "b"]);
+        assert_eq!(config["core"], json!(["a", "b"]));
+        remove_names(&mut config, "core", &["a", "b", "c"]);
+        assert!(config.is_empty());
+    }
+}
