@@ -175,6 +175,11 @@ fn row(place: &Place, asked: &Asked, tool: &BrowsedTool) -> Markup {
             th.full scope="row" {
                 a.name href=(with_query(&place.path("catalog/tool"), &[("name", &tool.name)])) { (tool.name) }
                 @if tool.core { " " span.tag.core { (language.say("core", "核心")) } }
+                @if tool.warm > 0 {
+                    " " span.tag.warm title=(language.say("Warm in so many sessions", "在多少会话中为热工具")) {
+                        (language.say("warm", "热")) " " (number(tool.warm))
+                    }
+                }
                 @if tool.hidden { " " (tag(Standing::Info, language.say("not offered", "未提供"))) }
             }
             td.full {

@@ -34,7 +34,7 @@ fn one(place: &Place, at: usize, hit: &ToolMatch) -> Markup {
             span { (number(at)) }
             div {
                 a.name href=(sheet) { (hit.name) }
-                @if hit.state == ToolState::Core { " " span.tag.core { (language.say("core", "核心")) } }
+                @if hit.state == ToolState::Core { " " span.tag.core { (language.say("always sent", "始终发送")) } }
                 @if let Some(description) = &hit.description { p { (description) } }
                 @if let Some(explanation) = &hit.explain { (why(language, explanation)) }
             }

@@ -126,6 +126,8 @@ async fn the_catalog_is_searched_filtered_sorted_and_paged() {
     assert!(page.contains("120 tools in 2 groups") && page.contains("1 to 50 of 120"));
     assert!(page.contains(">tool_049<") && !page.contains(">tool_050<"));
     assert!(page.contains("tag core") && page.contains("120 added"), "core and the last change are told");
+    warm_each(&user, "s", &["tool_007"]).await;
+    assert!(browser.page(&of(&user, "catalog?q=tool_007")).await.contains("tag warm"));
     let last = browser.page(&of(&user, "catalog?page=99")).await;
     assert!(last.contains("101 to 120 of 120"), "a page that is not there is the last");
     let largest = browser.page(&of(&user, "catalog?sort=tokens&group=odd")).await;

@@ -1,7 +1,8 @@
 //! A scope's catalog for people: pages of it, and all that is known about one tool.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::core::catalog::{Catalog, CatalogTool, listing_line};
@@ -20,6 +21,9 @@ use crate::service::{Error, Kind, ToolProvenance, Toolrack, blocking};
 
 /// Tools of one page.
 pub const CATALOG_PAGE: usize = 50;
+
+/// Tools of warm sets that are counted, so that a page does not read all sessions of a large user.
+const MOST_WARM: u32 = 50_000;
 
 /// Longest text that is looked for, in characters.
 const MAX_TEXT_CHARS: usize = 200;
@@ -75,6 +79,8 @@ pub struct BrowsedTool {
     pub core: bool,
     /// Whether the config keeps it from agents.
     pub hidden: bool,
+    /// Sessions of the user that it is warm in; 0 for a project's tool, whose sessions belong to many users.
+    pub warm: u64,
     /// Milliseconds since 1970; absent for what was stored before this was written down.
     pub first_seen_ms: Option<i64>,
     pub changed_at_ms: Option<i64>,
@@ -164,7 +170,12 @@ impl Toolrack {
         let context = self.context(caller, &GrantFields::default()).await?;
         let of = scope.clone();
         let (mut page, keys) = blocking(move || browse(&context, &of, &query)).await?;
+        let warm: HashMap<ToolKey, u64> = match scope {
+            Scope::User(user) => self.0.store.warm_counts(user, MOST_WARM).await?.into_iter().collect(),
+            Scope::Project(_) => HashMap::new(),
+        };
         for (row, key) in page.rows.iter_mut().zip(&keys) {
+            row.warm = warm.get(key).copied().unwrap_or_default();
             let stored = self.0.store.provenance(scope, key).await?.map(ToolProvenance::from);
             row.first_seen_ms = stored.as_ref().and_then(|stored| stored.first_seen_ms);
             row.changed_at_ms = stored.as_ref().and_then(|stored| stored.changed_at_ms);
@@ -226,6 +237,7 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery) -> (BrowsePage,
         tokens: *tokens,
         core: entry.seen.is_some_and(|seen| seen.core),
         hidden: entry.seen.is_none(),
+        warm: 0,
         first_seen_ms: None,
         changed_at_ms: None,
     });
@@ -272,7 +284,7 @@ fn sheet(context: &Context, scope: &Scope, name: &str) -> Result<(ToolSheet, Too
         description: upload.description().into_owned(),
         parameters: upload.parameters().to_owned(),
         format: target.format.as_str(),
-        sent: made.entry_text(wire_name, upload).map(|text| text.into_owned()),
+        sent: made.entry_text(wire_name, upload).map(Cow::into_owned),
         tokens: made.tokens as u64,
         core: entry.seen.is_some_and(|seen| seen.core),
         hidden: entry.seen.is_none(),

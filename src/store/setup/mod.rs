@@ -8,7 +8,8 @@ use async_trait::async_trait;
 
 use super::{CatalogWrite, ConfigWrite, ScopeRow, StoreError};
 use crate::core::digest::Digest;
-use crate::core::id::Scope;
+use crate::core::id::{Id, Scope};
+use crate::core::tool::ToolKey;
 
 pub(super) use sqlite::note_version;
 
@@ -110,6 +111,9 @@ pub trait SetupStore {
 
     /// Signs a browser out; one that is not signed in stays so.
     async fn end_page_session(&self, digest: Digest) -> Result<(), StoreError>;
+
+    /// In how many sessions of a user each tool is warm, by at most `most` rows of warm sets.
+    async fn warm_counts(&self, user: &Id, most: u32) -> Result<Vec<(ToolKey, u64)>, StoreError>;
 
     /// Deletes up to `limit` that expired before `before_ms`; tells how many.
     async fn expire_page_sessions(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError>;

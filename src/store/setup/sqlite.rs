@@ -7,7 +7,8 @@ use super::{
     CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite, sql,
 };
 use crate::core::digest::Digest;
-use crate::core::id::Scope;
+use crate::core::id::{Id, Scope};
+use crate::core::tool::ToolKey;
 use crate::store::sqlite::read_scope;
 use crate::store::writer::Operation;
 use crate::store::writes::{WriteCatalog, WriteConfig, stored_scope};
@@ -91,6 +92,14 @@ impl SetupStore for SqliteStore {
 
     async fn end_page_session(&self, digest: Digest) -> Result<(), StoreError> {
         self.writer.submit(EndPageSession(digest)).await
+    }
+
+    async fn warm_counts(&self, user: &Id, most: u32) -> Result<Vec<(ToolKey, u64)>, StoreError> {
+        let query = sqlx::query_as(sql::WARM_COUNTS).bind(user.as_str()).bind(i64::from(most));
+        let rows: Vec<(String, String, i64)> = query.fetch_all(&self.readers).await?;
+        let counted =
+            |(group, name, count): (String, String, i64)| (ToolKey::new(&group, &name), count.unsigned_abs());
+        Ok(rows.into_iter().map(counted).collect())
     }
 
     async fn expire_page_sessions(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
