@@ -119,13 +119,7 @@ impl Toolrack {
         let seen = Seen { catalogs, heads, merged, selections: selections.into(), target, window };
         let mut context = self.context_of(seen, kept.clone().unwrap_or_default()).await?;
         let mut plan = self.plan(&context).await?;
-        if let Err((there, most)) = plan.plan.room() {
-            let detail = format!(
-                "{there} tools always stand in the array and {} takes {most}; make fewer core, or let tools be deferred",
-                target.profile.as_str()
-            );
-            return Err(Error::invalid("/profile", "too_many_tools", detail));
-        }
+        check_room(&plan.plan)?;
         if caller.session.is_some() && kept.is_none() {
             let hot = self.hot_core(caller, &context, &plan).await;
             context = self.with_hot(context, hot).await?;
@@ -213,6 +207,16 @@ impl Toolrack {
         let (cost, cache) = (AssemblyCost::of(&answer), answer.cache.reason);
         Ok((Assembled { body: answer.body.into() }, cost, cache))
     }
+}
+
+/// Refuses an array that the provider would not take.
+pub(super) fn check_room(plan: &Plan) -> Result<(), Error> {
+    let Err((there, most)) = plan.room() else { return Ok(()) };
+    let detail = format!(
+        "{there} tools always stand in the array and {} takes {most}; make fewer core, or let tools be deferred",
+        plan.target.profile.as_str()
+    );
+    Err(Error::invalid("/profile", "too_many_tools", detail))
 }
 
 /// The answer for a caller without a session; the usual one is made once per plan.

@@ -52,6 +52,15 @@ pub struct SearchRequest {
     pub call_id: Option<String>,
 }
 
+/// For whom a search is made: what a person tries is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    Agent,
+    Person,
+    /// Whatever endpoint is configured is not asked.
+    PersonByWords,
+}
+
 /// How much a match tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
@@ -194,15 +203,11 @@ impl Toolrack {
 
     /// As [`Self::search`], for a caller that tells the model what was found in words of its own.
     pub(super) async fn find(&self, request: SearchRequest) -> Result<SearchAnswer, Error> {
-        self.find_by(request, false).await
+        self.find_for(request, Asker::Agent).await
     }
 
-    /// As [`Self::find`]; with `words_alone` whatever endpoint is configured is not asked.
-    pub(super) async fn find_by(
-        &self,
-        request: SearchRequest,
-        words_alone: bool,
-    ) -> Result<SearchAnswer, Error> {
+    /// As [`Self::find`], for anybody.
+    pub(super) async fn find_for(&self, request: SearchRequest, asker: Asker) -> Result<SearchAnswer, Error> {
         let started = Instant::now();
         let task = task(request.context.as_deref())?;
         let detail = Detail::parse(request.detail.as_deref())?;
@@ -210,7 +215,7 @@ impl Toolrack {
         self.check_queries(&request.queries)?;
         let queries = request.queries;
         let mut context = self.context(&request.caller, &request.fields).await?;
-        if words_alone {
+        if asker == Asker::PersonByWords {
             context.forget_matcher();
         }
         let plan = self.plan(&context).await?;
@@ -265,8 +270,10 @@ impl Toolrack {
         }
         let took = started.elapsed();
         answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
-        self.usage().searched(caller, &context, &ranking, &answer, took);
+        if asker == Asker::Agent {
+            telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
+            self.usage().searched(caller, &context, &ranking, &answer, took);
+        }
         Ok(answer)
     }
 

@@ -14,12 +14,16 @@ use super::visitor::Place;
 use crate::core::id::Scope;
 use crate::http::problem::Problem;
 use crate::service::{
-    AuditDocument, AuditListQuery, BrowsePage, BrowseQuery, BrowsedTool, CATALOG_PAGE, Toolrack,
+    AuditDocument, AuditListQuery, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedTool,
+    CATALOG_PAGE, Toolrack,
 };
 
 /// Changes of the scope that are looked through for those of its catalog, and how many are shown.
 const CHANGES_READ: u32 = 50;
 const CHANGES_SHOWN: usize = 3;
+
+/// The value of `show` for tools that no search finds.
+const NEVER: &str = "never";
 
 /// Which tools are asked for.
 #[derive(Debug, Default, Deserialize)]
@@ -28,6 +32,7 @@ pub(super) struct Asked {
     q: String,
     group: String,
     sort: String,
+    show: String,
     page: String,
 }
 
@@ -35,7 +40,8 @@ impl Asked {
     /// The address of these tools on another page, or in another order.
     fn path(&self, place: &Place, sort: &str, page: usize) -> String {
         let page = if page > 1 { page.to_string() } else { String::new() };
-        let fields = [("q", self.q.as_str()), ("group", &self.group), ("sort", sort), ("page", &page)];
+        let (q, group, show) = (self.q.as_str(), &self.group, &self.show);
+        let fields = [("q", q), ("group", group), ("show", show), ("sort", sort), ("page", &page)];
         with_query(&place.path("catalog"), &fields)
     }
 }
@@ -49,7 +55,12 @@ pub(super) async fn show(
     let query = BrowseQuery {
         text: asked.q.clone(),
         group: asked.group.clone(),
-        by_tokens: asked.sort == "tokens",
+        order: match asked.sort.as_str() {
+            "tokens" => BrowseOrder::Tokens,
+            "found" => BrowseOrder::Found,
+            _ => BrowseOrder::Name,
+        },
+        never_found: asked.show == NEVER,
         page: asked.page.parse().unwrap_or(1),
     };
     let found = service.browse_catalog(&place.caller()?, &place.scope, query).await?;
@@ -105,9 +116,12 @@ fn filters(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
     let language = place.visitor.language;
     let path = place.path("catalog");
     let label = language.say("Name, description or alias", "名称、描述或别名");
+    let never = asked.show == NEVER;
+    let shown = |show: &str| with_query(&path, &[("q", &asked.q), ("group", &asked.group), ("show", show)]);
     html! {
         form.bar method="get" action=(path) {
             input type="hidden" name="sort" value=(asked.sort);
+            input type="hidden" name="show" value=(asked.show);
             input type="search" name="q" value=(asked.q) aria-label=(label) placeholder=(label) data-search maxlength="200"
                 autocomplete="off" hx-get=(path) hx-trigger="input changed delay:250ms" hx-target="#tools"
                 hx-include="closest form" hx-replace-url="true" hx-sync="this:replace";
@@ -120,6 +134,14 @@ fn filters(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
                 }
             }
             button.btn type="submit" { (language.say("Filter", "筛选")) }
+        }
+        nav.tabs aria-label=(language.say("Which tools", "哪些工具")) {
+            a href=(shown("")) aria-current=[(!never).then_some("page")] {
+                (language.say("All", "全部")) " " (number(found.tools))
+            }
+            a href=(shown(NEVER)) aria-current=[never.then_some("page")] {
+                (language.say("Never found", "从未找到")) " " (number(found.unfound))
+            }
         }
     }
 }
@@ -135,12 +157,16 @@ fn table(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
             ))
         };
     }
-    let by_tokens = asked.sort == "tokens";
+    let (by_tokens, by_found) = (asked.sort == "tokens", asked.sort == "found");
+    let span = match language {
+        Language::English => format!("in {BROWSED_DAYS} days"),
+        Language::Chinese => format!("{BROWSED_DAYS} 天内"),
+    };
     html! {
         table.stack.browse {
             thead {
                 tr {
-                    th scope="col" aria-sort=[(!by_tokens).then_some("ascending")] {
+                    th scope="col" aria-sort=[(!by_tokens && !by_found).then_some("ascending")] {
                         a href=(asked.path(place, "", 1)) { (language.say("Tool", "工具")) }
                     }
                     th scope="col" { (language.say("Description", "描述")) }
@@ -148,6 +174,10 @@ fn table(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
                     th.number scope="col" aria-sort=[by_tokens.then_some("descending")] {
                         a href=(asked.path(place, "tokens", 1)) { (language.say("Tokens", "词元")) }
                     }
+                    th.number scope="col" aria-sort=[by_found.then_some("descending")] title=(span) {
+                        a href=(asked.path(place, "found", 1)) { (language.say("Found", "找到")) }
+                    }
+                    th.number scope="col" title=(span) { (language.say("Called", "调用")) }
                     th scope="col" { (language.say("Changed", "变更")) }
                 }
             }
@@ -169,7 +199,7 @@ fn table(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
 
 fn row(place: &Place, asked: &Asked, tool: &BrowsedTool) -> Markup {
     let language = place.visitor.language;
-    let in_group = Asked { group: tool.group.clone(), sort: asked.sort.clone(), ..Asked::default() };
+    let in_group = Asked { group: tool.group.clone(), ..Asked::default() };
     html! {
         tr.dim[tool.hidden] {
             th.full scope="row" {
@@ -190,6 +220,12 @@ fn row(place: &Place, asked: &Asked, tool: &BrowsedTool) -> Markup {
                 a href=(in_group.path(place, &asked.sort, 1)) { (tool.group) }
             }
             td.number data-label=(language.say("Tokens", "词元")) { (number(tool.tokens)) }
+            td.number data-label=(language.say("Found", "找到")) {
+                @if tool.used.finds > 0 { (number(tool.used.finds)) } @else { span.note { (language.say("never", "从未")) } }
+            }
+            td.number data-label=[(tool.used.calls > 0).then_some(language.say("Called", "调用"))] {
+                @if tool.used.calls > 0 { (number(tool.used.calls)) }
+            }
             td.when data-label=[tool.changed_at_ms.map(|_| language.say("Changed", "变更"))] {
                 @if let Some(at) = tool.changed_at_ms { (time(at)) }
                 @if tool.first_seen_ms.is_some() && tool.first_seen_ms == tool.changed_at_ms {

@@ -82,8 +82,8 @@ pub(super) async fn show(
     };
     let title = language.say("Playground", "试验台");
     let about = language.say(
-        "Ask as a model would. Nothing you do here warms a tool.",
-        "像模型一样提问。此处的操作不会改变任何会话。",
+        "Ask as a model would. Nothing you do here warms a tool or counts as usage.",
+        "像模型一样提问。此处的操作不会影响会话，也不计入使用统计。",
     );
     let content = html! { (head(title, about, None)) (form(&place, &asked)) (tried) };
     Ok(shown(page(&place, Section::Playground, title, &content)))

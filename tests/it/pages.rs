@@ -128,6 +128,10 @@ async fn the_catalog_is_searched_filtered_sorted_and_paged() {
     assert!(page.contains("tag core") && page.contains("120 added"), "core and the last change are told");
     warm_each(&user, "s", &["tool_007"]).await;
     assert!(browser.page(&of(&user, "catalog?q=tool_007")).await.contains("tag warm"));
+    user.search(json!({"query": "tool_009", "limit": 1})).await.ok();
+    let never = browser.page(&of(&user, "catalog?show=never")).await;
+    assert!(never.contains("Never found 118") && !never.contains(">tool_009<"), "one was found, one is core");
+    assert!(!browser.page(&of(&user, "catalog?sort=found")).await.contains(">tool_051<"));
     let last = browser.page(&of(&user, "catalog?page=99")).await;
     assert!(last.contains("101 to 120 of 120"), "a page that is not there is the last");
     let largest = browser.page(&of(&user, "catalog?sort=tokens&group=odd")).await;
@@ -234,6 +238,10 @@ async fn the_playground_shows_what_finds_what_and_what_is_sent() {
     }
     let sessions = user.client().get(&user.path(&["sessions"])).await.ok();
     assert_eq!(sessions["sessions"], json!([]), "nothing is warmed");
+    assert!(
+        !browser.page(&of(&user, "catalog?sort=found")).await.contains("Found\">1"),
+        "nothing is counted"
+    );
     let chinese = browser.get_with(&of(&user, "playground?q=amber"), &[("accept-language", "zh-CN")]).await;
     assert!(chinese.text().contains("lang=\"zh\"") && chinese.text().contains("试验台"));
 }

@@ -12,21 +12,39 @@ use crate::core::id::Scope;
 use crate::core::text::{clip, one_line};
 use crate::core::tool::ToolKey;
 use crate::core::tool_text::brief_description;
+use crate::core::usage::{ToolCounts, day_of};
 use crate::core::warning::Warning;
 use crate::core::{lookalike, suspicion};
 use crate::service::catalogs::ambiguous;
 use crate::service::context::{Caller, Context, GrantFields};
 use crate::service::lint::{LintedTool, lint_tool};
-use crate::service::{Error, Kind, ToolProvenance, Toolrack, blocking};
+use crate::service::{Error, Kind, ToolProvenance, Toolrack, blocking, now_ms};
 
 /// Tools of one page.
 pub const CATALOG_PAGE: usize = 50;
+
+/// Days that finds and calls are told of, today included.
+pub const BROWSED_DAYS: u32 = 30;
+
+/// Tools with counts that are looked at: a catalog of the largest size, and as many that are gone.
+const MOST_COUNTED: u32 = 40_000;
 
 /// Tools of warm sets that are counted, so that a page does not read all sessions of a large user.
 const MOST_WARM: u32 = 50_000;
 
 /// Longest text that is looked for, in characters.
 const MAX_TEXT_CHARS: usize = 200;
+
+/// In which order tools are shown; those that are alike by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BrowseOrder {
+    #[default]
+    Name,
+    /// The largest first.
+    Tokens,
+    /// The most found first.
+    Found,
+}
 
 /// Which tools of a catalog to show.
 #[derive(Debug, Clone, Default)]
@@ -35,8 +53,9 @@ pub struct BrowseQuery {
     pub text: String,
     /// The only group; empty: all.
     pub group: String,
-    /// The largest first, in place of by name.
-    pub by_tokens: bool,
+    pub order: BrowseOrder,
+    /// Only tools that no search found in [`BROWSED_DAYS`]; core ones, which nobody has to find, are not among them.
+    pub never_found: bool,
     /// From 1 on; one that is not there is the last.
     pub page: usize,
 }
@@ -51,6 +70,8 @@ pub struct BrowsePage {
     pub tokens: u64,
     /// By name.
     pub groups: Vec<BrowsedGroup>,
+    /// Tools of the whole catalog that no search found in [`BROWSED_DAYS`], core ones aside.
+    pub unfound: usize,
     /// Tools that fit the query.
     pub found: usize,
     pub page: usize,
@@ -81,6 +102,8 @@ pub struct BrowsedTool {
     pub hidden: bool,
     /// Sessions of the user that it is warm in; 0 for a project's tool, whose sessions belong to many users.
     pub warm: u64,
+    /// Queries that found it, and calls.
+    pub used: ToolCounts,
     /// Milliseconds since 1970; absent for what was stored before this was written down.
     pub first_seen_ms: Option<i64>,
     pub changed_at_ms: Option<i64>,
@@ -152,6 +175,9 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// Counts by tool.
+type Used = HashMap<ToolKey, ToolCounts>;
+
 /// The catalog of a scope among those of a context, with its place.
 fn own_catalog<'a>(context: &'a Context, scope: &Scope) -> Option<(u8, &'a Arc<Catalog>)> {
     let part = u8::from(matches!(scope, Scope::Project(_)));
@@ -169,7 +195,13 @@ impl Toolrack {
     ) -> Result<BrowsePage, Error> {
         let context = self.context(caller, &GrantFields::default()).await?;
         let of = scope.clone();
-        let (mut page, keys) = blocking(move || browse(&context, &of, &query)).await?;
+        if let Err(error) = self.flush_usage().await {
+            tracing::warn!(%error, "could not flush usage for a catalog");
+        }
+        let since = day_of(now_ms()) - i64::from(BROWSED_DAYS) + 1;
+        let used = self.0.store.tool_usage(scope, since, MOST_COUNTED).await?;
+        let used: Used = used.into_iter().map(|row| (row.tool, row.counts)).collect();
+        let (mut page, keys) = blocking(move || browse(&context, &of, &query, &used)).await?;
         let warm: HashMap<ToolKey, u64> = match scope {
             Scope::User(user) => self.0.store.warm_counts(user, MOST_WARM).await?.into_iter().collect(),
             Scope::Project(_) => HashMap::new(),
@@ -200,7 +232,7 @@ impl Toolrack {
     }
 }
 
-fn browse(context: &Context, scope: &Scope, query: &BrowseQuery) -> (BrowsePage, Vec<ToolKey>) {
+fn browse(context: &Context, scope: &Scope, query: &BrowseQuery, used: &Used) -> (BrowsePage, Vec<ToolKey>) {
     let view = context.view();
     let (part, catalog) = own_catalog(context, scope).unzip();
     let tools = catalog.map(|catalog| catalog.tools()).unwrap_or_default();
@@ -220,12 +252,20 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery) -> (BrowsePage,
         group.tokens += tokens;
     }
     let text = clip(query.text.trim(), MAX_TEXT_CHARS).to_lowercase();
+    let counts = |entry: &Entry<'_>| used.get(&entry.tool.tool.key()).copied().unwrap_or_default();
+    let is_unfound =
+        |entry: &Entry<'_>| entry.seen.is_some_and(|seen| !seen.core) && counts(entry).finds == 0;
+    let unfound = entries.iter().filter(|(entry, _)| is_unfound(entry)).count();
     let fits = |(entry, _): &&(Entry<'_>, u64)| {
-        (query.group.is_empty() || entry.group == query.group) && (text.is_empty() || entry.holds(&text))
+        (query.group.is_empty() || entry.group == query.group)
+            && (!query.never_found || is_unfound(entry))
+            && (text.is_empty() || entry.holds(&text))
     };
     let mut found: Vec<&(Entry<'_>, u64)> = entries.iter().filter(fits).collect();
-    if query.by_tokens {
-        found.sort_by_key(|(_, tokens)| Reverse(*tokens));
+    match query.order {
+        BrowseOrder::Name => {}
+        BrowseOrder::Tokens => found.sort_by_key(|(_, tokens)| Reverse(*tokens)),
+        BrowseOrder::Found => found.sort_by_cached_key(|(entry, _)| Reverse(counts(entry).finds)),
     }
     let pages = found.len().div_ceil(CATALOG_PAGE).max(1);
     let page = query.page.clamp(1, pages);
@@ -238,6 +278,7 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery) -> (BrowsePage,
         core: entry.seen.is_some_and(|seen| seen.core),
         hidden: entry.seen.is_none(),
         warm: 0,
+        used: counts(entry),
         first_seen_ms: None,
         changed_at_ms: None,
     });
@@ -245,6 +286,7 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery) -> (BrowsePage,
         version: catalog.map(|catalog| catalog.version().to_owned()).unwrap_or_default(),
         tools: entries.len(),
         tokens: entries.iter().map(|(_, tokens)| tokens).sum(),
+        unfound,
         found: found.len(),
         page,
         pages,

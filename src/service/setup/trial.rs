@@ -1,14 +1,16 @@
 //! Trying a scope as a model would meet it: what a query finds by words and by the endpoint, and what a turn costs. Nothing
-//! is warmed, and nothing counts as an answer to a model.
+//! is warmed, and nothing counts as usage.
 
 use serde_json::Value;
 use tokio::try_join;
 
+use crate::core::assemble::{AnswerInput, answer};
 use crate::core::plan::Plan;
 use crate::core::policy::ListingPlacement;
+use crate::service::assemble::check_room;
 use crate::service::context::{Caller, GrantFields};
-use crate::service::search::{SearchAnswer, SearchRequest};
-use crate::service::{AssembleRequest, Error, Toolrack};
+use crate::service::search::{Asker, SearchAnswer, SearchRequest};
+use crate::service::{Error, Toolrack};
 
 /// A query to try.
 #[derive(Debug, Clone)]
@@ -63,28 +65,26 @@ impl Toolrack {
         let heads = self.heads(&search.caller).await?;
         let (_, merged) = self.merged(&heads).await?;
         if merged.policy.matcher.is_none() {
-            return Ok(Trial { keyword: self.find_by(search, true).await?, endpoint: None });
+            return Ok(Trial { keyword: self.find_for(search, Asker::PersonByWords).await?, endpoint: None });
         }
-        let (keyword, endpoint) = try_join!(self.find_by(search.clone(), true), self.find(search))?;
+        let (keyword, endpoint) = try_join!(
+            self.find_for(search.clone(), Asker::PersonByWords),
+            self.find_for(search, Asker::Person)
+        )?;
         Ok(Trial { keyword, endpoint: Some(endpoint) })
     }
 
-    /// Assembles the first turn of a session that is not kept.
+    /// The first turn of a session, which is neither kept nor counted.
     pub async fn try_turn(&self, caller: &Caller, fields: &GrantFields) -> Result<Turn, Error> {
-        let request = AssembleRequest {
-            caller: Caller { session: None, ..caller.clone() },
-            fields: fields.clone(),
-            tools: None,
-            used: Vec::new(),
-            query: None,
-            messages: None,
-            epoch: false,
-            if_fingerprint: None,
-        };
-        let context = self.context(&request.caller, fields).await?;
-        let body = self.assemble(request).await?.body;
-        let assembled: Value = serde_json::from_slice(&body).map_err(Error::internal)?;
+        let caller = Caller { session: None, ..caller.clone() };
+        let context = self.context(&caller, fields).await?;
+        let plan = self.plan(&context).await?;
+        check_room(&plan.plan)?;
+        let hot = self.hot_core(&caller, &context, &plan).await;
+        let context = self.with_hot(context, hot).await?;
         let plan = &self.plan(&context).await?.plan;
+        let body = answer(context.view(), plan, &AnswerInput::default()).body;
+        let assembled: Value = serde_json::from_slice(&body).map_err(Error::internal)?;
         let core = context.view().visible().filter(|(_, tool)| tool.core);
         let core = core.map(|(_, tool)| tool.for_target(plan.target)).filter(|made| !made.left_out);
         let core: usize = core.map(|made| made.tokens).sum();
