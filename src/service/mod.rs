@@ -88,17 +88,12 @@ pub use session_documents::{
     WarmDocument,
 };
 pub use setup::{
-    BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
-    ConfigVersionList, DraftBase, HotOverview, ImportAnswer, ImportRequest, ImportSource, ImportedGroup,
-    ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, PlanFields,
-    PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer, ReviewQuery, SetupApplied,
-    SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest, Turn,
-    TurnShares, UnfoundTool, UsageDay, UsageNumbers,
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE,
     ConfigVersionDocument, ConfigVersionList, DraftBase, HotOverview, ImportAnswer, ImportRequest,
     ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound,
-    Overview, QuarantinedEntry, ReadImport, SetupApplied, SetupApply, SetupDraft, ToolSheet, ToolUse,
-    ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
+    Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
+    ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
+    TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
 };
 pub use usage::{HotTool, USAGE_DAYS};
 
