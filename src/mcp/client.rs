@@ -179,6 +179,8 @@ impl ToolSource for McpClient {
                 outcome.unwrap_or_else(|_| Err(timeout(bounds.time)))
             }
         };
+        // What went wrong first tells more than how the session took it.
+        let outcome = outcome.map_err(|failure| trouble.first().unwrap_or(failure));
         let Some(child) = child else { return outcome };
         match outcome {
             Ok(listing) => {
@@ -200,7 +202,7 @@ impl ToolSource for McpClient {
         tokio::select! {
             biased;
             failure = trouble.told() => failure,
-            failure = self.follow((url, headers), on_change, &trouble) => failure,
+            failure = self.follow((url, headers), on_change, &trouble) => trouble.first().unwrap_or(failure),
         }
     }
 }
