@@ -52,6 +52,9 @@ pub struct SessionDocument {
     pub strict: Option<bool>,
     pub context_window: Option<u32>,
     pub tools_ref: Option<String>,
+    /// Stored names of the hot tools that it has in core beside those of the config, by group and name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hot: Vec<String>,
     /// Found tools in the order of first warming. Tools that the session may not see are left out.
     pub warm: Vec<WarmDocument>,
     pub ledger: LedgerDocument,
@@ -259,6 +262,7 @@ fn document(
         pending: warm.pending,
         last_used_ms: warm.last_used_ms,
     });
+    let hot = context.hot.iter().flat_map(|key| view.by_key(key)).filter_map(|id| view.get(id));
     let assembled = session.settings.assembled.as_deref();
     SessionDocument {
         user: key.user.clone(),
@@ -274,6 +278,7 @@ fn document(
         strict: assembled.map(|assembled| assembled.strict),
         context_window: assembled.map(|assembled| assembled.window),
         tools_ref: assembled.and_then(|assembled| assembled.tools_ref.clone()),
+        hot: hot.map(|tool| tool.stored_name().to_owned()).collect(),
         warm: shown.collect(),
         ledger: session.ledger().document(),
         warnings,

@@ -55,8 +55,11 @@ pub struct Counts {
     pub assemble_times: Histogram,
 }
 
+/// A stored name, or the family that it begins with, and where it counts.
+type Field<T> = (&'static str, fn(&mut Counts) -> &mut T);
+
 /// The counters without a label, by stored name.
-const PLAIN: [(&str, fn(&mut Counts) -> &mut u64); 12] = [
+const PLAIN: [Field<u64>; 12] = [
     ("sessions", |counts| &mut counts.sessions),
     ("assemblies", |counts| &mut counts.assemblies),
     ("tokens_all", |counts| &mut counts.tokens_all),
@@ -72,14 +75,14 @@ const PLAIN: [(&str, fn(&mut Counts) -> &mut u64); 12] = [
 ];
 
 /// Those with a label.
-const LABELLED: [(&str, fn(&mut Counts) -> &mut ByLabel); 3] = [
+const LABELLED: [Field<ByLabel>; 3] = [
     ("searches", |counts| &mut counts.searches),
     ("degraded", |counts| &mut counts.degraded),
     ("cache_breaks", |counts| &mut counts.cache_breaks),
 ];
 
 /// Those of times; the label is the number of the bucket.
-const TIMES: [(&str, fn(&mut Counts) -> &mut Histogram); 2] = [
+const TIMES: [Field<Histogram>; 2] = [
     ("search_times", |counts| &mut counts.search_times),
     ("assemble_times", |counts| &mut counts.assemble_times),
 ];

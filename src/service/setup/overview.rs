@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -216,8 +215,10 @@ impl Toolrack {
         let context = self.scope_context(&scope).await?;
         let hot = context.policy().hot_tools;
         let hot_tools = if hot.enabled { self.hot_of(&scope, &context).await? } else { Vec::new() };
-        let kept = self.head(&scope).await?.keeps_missed_queries();
-        let context = Arc::new(context);
+        let kept = match &scope {
+            Scope::User(_) => context.heads.user.keeps_missed_queries(),
+            Scope::Project(_) => context.heads.project.keeps_missed_queries(),
+        };
         let tools = blocking(move || tools(&context, used)).await?;
         let (totals, series) = numbers(rows, first, today);
         let (user, project) = match scope {

@@ -31,6 +31,8 @@ pub(super) const TOOLS: &str = "SELECT tool_group, tool_name, CAST(SUM(finds) AS
      CAST(SUM(calls) AS BIGINT) AS all_calls FROM tool_usage WHERE kind = $1 AND id = $2 AND day >= $3 \
      GROUP BY tool_group, tool_name ORDER BY all_calls DESC, all_finds DESC, tool_group, tool_name LIMIT $4";
 
+pub(super) const TOOLS_COUNT: &str = "SELECT COUNT(*) FROM tool_usage WHERE kind = $1 AND id = $2";
+
 /// A limit is needed for SQLite to take an offset.
 pub(super) const TOOLS_TRIM: &str = "DELETE FROM tool_usage WHERE (kind, id, day, tool_group, tool_name) IN \
      (SELECT kind, id, day, tool_group, tool_name FROM tool_usage WHERE kind = $1 AND id = $2 \

@@ -131,8 +131,14 @@ impl Operation for TrimToolUsage {
     type Output = ();
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        let trim = sqlx::query(sql::TOOLS_TRIM).bind(self.scope.kind()).bind(self.scope.id().as_str());
-        trim.bind(i64::from(self.most)).execute(connection).await?;
+        let (owner, most) = ([self.scope.kind(), self.scope.id().as_str()], i64::from(self.most));
+        let count = sqlx::query_as(sql::TOOLS_COUNT).bind(owner[0]).bind(owner[1]);
+        let (rows,): (i64,) = count.fetch_one(&mut *connection).await?;
+        // Most scopes have few, and ordering them takes longer than counting.
+        if rows > most {
+            let trim = sqlx::query(sql::TOOLS_TRIM).bind(owner[0]).bind(owner[1]).bind(most);
+            trim.execute(connection).await?;
+        }
         Ok(())
     }
 }

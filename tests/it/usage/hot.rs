@@ -64,6 +64,8 @@ async fn the_most_called_join_the_core_of_new_sessions_and_no_array_changes_in_b
     let user = app.user_called(&id);
     let kept = assemble(&user, "new", json!({"if_fingerprint": new["fingerprint"]})).await;
     assert_eq!((&kept["changed"], &kept["cache"]["reason"]), (&json!(false), &json!("none")));
+    let shown = user.client().get(&user.path(&["sessions", "new"])).await.ok();
+    assert_eq!(shown["hot"], json!(["navy", "teal"]));
     let newer = assemble(&user, "newer", json!({})).await;
     assert_eq!(core(&newer), ["gold", "lilac"]);
     // What a session finds and calls knows its core.
