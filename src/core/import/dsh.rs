@@ -139,7 +139,7 @@ fn read_groups(groups: &Value, at: &str, config: &mut Config, told: &mut Told) {
         if groups.is_object() {
             read.entry("name").or_insert(Value::from(token));
         }
-        if !read.get("name").and_then(Value::as_str).is_some_and(|name| !name.trim().is_empty()) {
+        if read.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
             told.add("unusable_import_value", pointer, "a group needs a `name`");
             continue;
         }
