@@ -1,5 +1,4 @@
-//! Derived things in memory, each keyed by the content that it was made from, bounded by bytes (heads and merged
-//! configs, which are small, by their number).
+//! Derived things in memory, each keyed by the content that it was made from, bounded by bytes.
 //!
 //! Nothing here is invalidated by hand: a write makes new content and so new keys; what nobody asks for goes.
 
@@ -127,8 +126,8 @@ where
 impl Caches {
     pub(super) fn new(limits: &CacheLimits) -> Self {
         Self {
-            heads: counted(20_000),
-            merged: counted(10_000),
+            heads: weighed(limits.views_bytes / 2, |cached: &Arc<CachedHead>| cached.bytes()),
+            merged: weighed(limits.views_bytes / 4, |merged: &Arc<Merged>| merged.bytes),
             catalogs: weighed(limits.catalogs_bytes / 2, |catalog: &Arc<Catalog>| 2 * catalog.bytes()),
             indexes: weighed(limits.catalogs_bytes / 2, |index: &Arc<CatalogIndex>| index.bytes()),
             uploads: weighed(limits.catalogs_bytes / 4, |upload: &Arc<InlineUpload>| upload.catalog.bytes()),
@@ -165,6 +164,8 @@ impl Caches {
     pub(super) fn usage(&self) -> Vec<CacheUse> {
         let weighed = |cache, entries, bytes| CacheUse { cache, entries, bytes };
         vec![
+            weighed("heads", self.heads.entry_count(), self.heads.weighted_size()),
+            weighed("merged", self.merged.entry_count(), self.merged.weighted_size()),
             weighed("catalogs", self.catalogs.entry_count(), self.catalogs.weighted_size()),
             weighed("indexes", self.indexes.entry_count(), self.indexes.weighted_size()),
             weighed("uploads", self.uploads.entry_count(), self.uploads.weighted_size()),

@@ -167,6 +167,20 @@ pub(super) struct Merged {
     pub policy: Policy,
     pub user_core: Vec<Selector>,
     pub digest: Digest,
+    /// Memory that it takes.
+    pub bytes: usize,
+}
+
+impl Merged {
+    pub(super) fn of(user: &Head, project: &Head) -> Self {
+        Self {
+            policy: policy::merge(&user.layer, &project.layer),
+            user_core: user.layer.core.clone().unwrap_or_default(),
+            digest: Digest::of_parts(&[&user.digest.0, &project.digest.0]),
+            // A parsed config takes two to three times as much as its text.
+            bytes: size_of::<Self>() + 3 * (user.row.config.len() + project.row.config.len()),
+        }
+    }
 }
 
 /// Identity of a view: everything that it is a function of.
@@ -328,11 +342,7 @@ impl Toolrack {
         if let Some(merged) = self.0.caches.merged.get(&key).await {
             return Ok((key, merged));
         }
-        let merged = Arc::new(Merged {
-            policy: policy::merge(&heads.user.layer, &heads.project.layer),
-            user_core: heads.user.layer.core.clone().unwrap_or_default(),
-            digest: Digest::of_parts(&[&key.0.0, &key.1.0]),
-        });
+        let merged = Arc::new(Merged::of(&heads.user, &heads.project));
         self.0.caches.merged.insert(key, Arc::clone(&merged)).await;
         Ok((key, merged))
     }

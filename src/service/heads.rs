@@ -54,6 +54,11 @@ impl Head {
     /// Whether the scope itself says that queries which find nothing are kept.
     pub(super) fn keeps_missed_queries(&self) -> bool {
         self.layer.keep_missed_queries == Some(true)
+    /// Memory that it takes: a config as text, and parsed, which takes two to three times as much.
+    pub(super) fn bytes(&self) -> usize {
+        let secrets =
+            self.row.secrets.iter().map(|secret| secret.name.len() + secret.sealed.bytes.len() + 256);
+        size_of::<Self>() + 4 * self.row.config.len() + secrets.sum::<usize>()
     }
 
     pub(super) fn secret(&self, name: &str) -> Option<&SealedSecret> {
@@ -69,6 +74,12 @@ pub(super) struct CachedHead {
     ticket: u64,
     checked_ms: AtomicU64,
     claimed_ms: AtomicU64,
+}
+
+impl CachedHead {
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.head.bytes()
+    }
 }
 
 impl Toolrack {
@@ -126,6 +137,40 @@ impl Toolrack {
         match scope {
             Some(scope) => self.head(&scope).await,
             None => Ok(Arc::clone(&self.0.nothing.head)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::Id;
+    use crate::service::caches::{CacheLimits, Caches};
+    use crate::service::context::Merged;
+
+    #[tokio::test]
+    async fn configs_are_kept_by_their_size_and_not_by_their_number() {
+        let limits = CacheLimits { catalogs_bytes: 1, views_bytes: 4 << 20, vectors_bytes: 1, sessions: 1 };
+        let caches = Caches::new(&limits);
+        let names: Vec<String> = (0..2_000).map(|at| format!("a_tool_of_a_rather_long_name_{at}")).collect();
+        let config = serde_json::json!({ "core": names }).to_string();
+        for at in 0..100 {
+            let row = ScopeRow { config: config.clone(), ..ScopeRow::default() };
+            let head = Arc::new(Head::new(row));
+            let merged = Merged::of(&head, &head);
+            caches.merged.insert((Digest::of(&[at]), head.digest), Arc::new(merged)).await;
+            let cached = CachedHead { head, ticket: 1, checked_ms: 0.into(), claimed_ms: 0.into() };
+            let scope = Scope::User(Id::parse(&format!("user-{at}")).unwrap());
+            caches.heads.insert(scope, Arc::new(cached)).await;
+        }
+        caches.heads.run_pending_tasks().await;
+        caches.merged.run_pending_tasks().await;
+        let text = config.len() as u64;
+        for (what, entries, most) in [
+            ("heads", caches.heads.entry_count(), limits.views_bytes / 2 / text),
+            ("merged", caches.merged.entry_count(), limits.views_bytes / 4 / text),
+        ] {
+            assert!(entries > 0 && entries < most, "{what}: {entries} of {text} bytes each");
         }
     }
 }
