@@ -81,6 +81,13 @@ impl Rate {
         Taken::Yes { state: then, left: self.left(then, now) }
     }
 
+    /// The state of an allowance that has this rate from now on, in the place of `old`: as many count as taken as before, at most
+    /// a whole burst.
+    fn carried(self, old: Self, state: u64, now: u64) -> u64 {
+        let taken = state.saturating_sub(now).min(old.span()).div_ceil(old.interval);
+        now.saturating_add(taken.saturating_mul(self.interval).min(self.span()))
+    }
+
     fn left(self, whole_at: u64, now: u64) -> Left {
         let missing = whole_at.saturating_sub(now);
         let count = self.span().saturating_sub(missing) / self.interval;
@@ -101,6 +108,12 @@ pub struct Allowance {
 impl Allowance {
     pub fn new(rate: Rate) -> Self {
         Self { rate, state: AtomicU64::new(0) }
+    }
+
+    /// One of another rate in the place of this one; see [`Rate::carried`].
+    fn with_rate(&self, rate: Rate, now: u64) -> Self {
+        let state = rate.carried(self.rate, self.state.load(Ordering::Relaxed), now);
+        Self { rate, state: state.into() }
     }
 
     pub fn rate(&self) -> Rate {
@@ -163,6 +176,8 @@ impl KeyRate {
 /// What is left to the holder of a key; nothing where there is no limit.
 #[derive(Debug, Default)]
 pub struct Allowances {
+    /// As they were made.
+    rate: KeyRate,
     pub requests: Option<Allowance>,
     pub rerank: Option<Allowance>,
 }
@@ -174,10 +189,30 @@ impl Allowances {
         let requests = positive(rate.requests_per_second);
         let rerank = positive(rate.rerank_per_minute);
         Self {
+            rate,
             requests: requests.map(|count| {
                 Allowance::new(Rate::new(count, 1, rate.burst.unwrap_or(count.saturating_mul(2))))
             }),
             rerank: rerank.map(|count| Allowance::new(Rate::new(count, 60, count))),
+        }
+    }
+
+    pub fn rate(&self) -> KeyRate {
+        self.rate
+    }
+
+    /// Those of another rate in the place of these: what was taken stays taken. What had no limit begins whole.
+    #[must_use]
+    pub fn with_rate(&self, rate: KeyRate, now: u64) -> Self {
+        let fresh = Self::new(rate);
+        let carry = |old: Option<&Allowance>, new: Option<Allowance>| match (old, new) {
+            (Some(old), Some(new)) => Some(old.with_rate(new.rate, now)),
+            (_, new) => new,
+        };
+        Self {
+            rate,
+            requests: carry(self.requests.as_ref(), fresh.requests),
+            rerank: carry(self.rerank.as_ref(), fresh.rerank),
         }
     }
 }
@@ -241,6 +276,35 @@ mod tests {
         assert_eq!(allowances.rerank.unwrap().rate().burst(), 5);
         assert_eq!(KeyRate { burst: Some(0), ..own }.fault(), Some(("burst", 0)));
         assert_eq!(own.fault(), None);
+    }
+
+    #[test]
+    fn what_was_taken_stays_taken_under_another_rate() {
+        let now = 9 * SECOND;
+        let left_at =
+            |allowances: &Allowances, now| match allowances.requests.as_ref().map(|all| all.take(now)) {
+                Some(Taken::Yes { left, .. } | Taken::No { left, .. }) => left.count,
+                None => u32::MAX,
+            };
+        let left = |allowances: &Allowances| left_at(allowances, now);
+        let rate = |per_second, burst| KeyRate {
+            requests_per_second: Some(per_second),
+            burst,
+            ..KeyRate::default()
+        };
+        let first = Allowances::new(rate(10, Some(5)));
+        assert_eq!((0..4).map(|_| left(&first)).last(), Some(1));
+        assert_eq!(left(&first.with_rate(rate(1, Some(50)), now)), 50 - 4 - 1);
+        assert_eq!(left(&first.with_rate(rate(9_000, Some(6)), now)), 1);
+        let less = first.with_rate(rate(1, Some(3)), now);
+        assert_eq!((less.rate(), left(&less)), (rate(1, Some(3)), 0));
+        assert!(matches!(less.requests.as_ref().unwrap().take(now), Taken::No { retry_in: 1, .. }));
+        // No limit, and a limit again.
+        let free = first.with_rate(rate(0, None), now);
+        assert!(free.requests.is_none());
+        assert_eq!(left(&free.with_rate(rate(1, Some(3)), now)), 2);
+        let later = now + 60 * SECOND;
+        assert_eq!(left_at(&first.with_rate(rate(10, Some(5)), later), later), 4);
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub struct ReadinessDocument {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReadinessComponents {
     pub database: ComponentState,
+    /// Room for writes: told, but no reason not to be ready, since reads and searches go on without it. `full` since a write
+    /// was answered with `storage_full`, until one is stored and none was refused for some seconds.
+    pub storage: ComponentState,
     /// The server itself, which stops taking requests before it ends.
     pub server: ComponentState,
     /// External rerank endpoints: told, but no reason not to be ready, since keywords rank without them.
@@ -57,7 +60,7 @@ pub struct EndpointsState {
 /// How one component does.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct ComponentState {
-    /// `ok`, `unavailable` (database) or `draining` (server).
+    /// `ok`, `unavailable` (database), `full` (storage) or `draining` (server).
     #[schema(value_type = String)]
     pub status: &'static str,
 }
@@ -93,6 +96,7 @@ pub(crate) async fn readyz(
     let serves = !draining.0.is_cancelled();
     let components = ReadinessComponents {
         database: state(database.is_ok(), "unavailable"),
+        storage: state(service.has_room(), "full"),
         server: state(serves, "draining"),
         rerank_endpoints: endpoints(service.failing_endpoints()),
     };

@@ -224,6 +224,11 @@ impl Toolrack {
         self.0.reranker.failing()
     }
 
+    /// Whether the last writes found room.
+    pub fn has_room(&self) -> bool {
+        self.0.store.has_room()
+    }
+
     /// Answers once the database answers.
     pub async fn ready(&self) -> Result<(), Error> {
         Ok(self.0.store.health().await?)

@@ -22,6 +22,7 @@ mod lock;
 mod mcp_servers;
 mod private_file;
 mod reviews;
+mod room;
 mod rotation;
 mod secrets;
 mod setup;
@@ -550,6 +551,10 @@ pub trait Store:
 
     /// Answers once a read has worked and writes are being taken.
     async fn health(&self) -> Result<(), StoreError>;
+
+    /// Whether writes find room, as far as the last ones tell: false since one was refused as [`StoreError::Full`], until one is
+    /// stored and none was refused for some seconds.
+    fn has_room(&self) -> bool;
 
     /// Finishes the writes that were taken, refuses new ones, and lets go of the database.
     async fn close(&self) -> Result<(), StoreError>;

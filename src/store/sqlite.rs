@@ -542,6 +542,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
+    fn has_room(&self) -> bool {
+        self.writer.has_room()
+    }
+
     async fn close(&self) -> Result<(), StoreError> {
         // Readers first: an open one would keep the write-ahead log from being emptied.
         self.readers.close().await;

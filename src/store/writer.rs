@@ -9,12 +9,15 @@
 //! throughput; since failures are rare, a group runs without them first, and once more with them when one fails.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
 use super::StoreError;
+use super::room::Room;
 
 /// Operations in one transaction at most: bounds how long the first of a group waits for the last.
 const MAX_GROUP: usize = 256;
@@ -39,6 +42,7 @@ pub(super) trait Operation: Send + Sync + 'static {
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
+    room: Arc<Room>,
 }
 
 enum Message {
@@ -51,8 +55,9 @@ impl Writer {
     /// that was handled.
     pub(super) fn start(connection: SqliteConnection, committed: fn(usize)) -> Self {
         let (queue, messages) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(run(connection, messages, committed));
-        Self { queue }
+        let room = Arc::<Room>::default();
+        tokio::spawn(run(connection, messages, committed, Arc::clone(&room)));
+        Self { queue, room }
     }
 
     /// Queues an operation and waits until it is committed. Dropping the future does not cancel it.
@@ -69,6 +74,11 @@ impl Writer {
 
     pub(super) fn is_closed(&self) -> bool {
         self.queue.is_closed()
+    }
+
+    /// Whether writes find room, as far as the last ones tell.
+    pub(super) fn has_room(&self) -> bool {
+        self.room.is_there()
     }
 
     /// Commits what is queued, refuses what comes later, and closes the connection. Harmless when closed already.
@@ -125,7 +135,12 @@ impl<O: Operation> Queued for Pending<O> {
     }
 }
 
-async fn run(mut connection: SqliteConnection, mut messages: mpsc::Receiver<Message>, committed: fn(usize)) {
+async fn run(
+    mut connection: SqliteConnection,
+    mut messages: mpsc::Receiver<Message>,
+    committed: fn(usize),
+    room: Arc<Room>,
+) {
     let mut received = Vec::with_capacity(MAX_GROUP);
     let mut closing = Vec::new();
     while messages.recv_many(&mut received, MAX_GROUP).await > 0 {
@@ -141,7 +156,7 @@ async fn run(mut connection: SqliteConnection, mut messages: mpsc::Receiver<Mess
         }
         if !group.is_empty() {
             let writes = group.len();
-            commit(&mut connection, group).await;
+            commit(&mut connection, group, &room).await;
             committed(writes);
         }
     }
@@ -152,7 +167,7 @@ async fn run(mut connection: SqliteConnection, mut messages: mpsc::Receiver<Mess
 }
 
 /// Commits a group and answers its callers.
-async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued>>) {
+async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued>>, room: &Room) {
     let failure = match try_together(connection, &mut group).await {
         Ok(true) => None,
         Ok(false) => try_apart(connection, &mut group).await.err(),
@@ -161,6 +176,11 @@ async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued
     // What was undone with an operation that had no room had none either.
     let full = group.iter().any(|operation| operation.was_full());
     let failure = failure.map(|failure| if full { StoreError::Full } else { failure.into() });
+    if full || matches!(failure, Some(StoreError::Full)) {
+        room.missed(Instant::now());
+    } else if failure.is_none() {
+        room.stored(Instant::now());
+    }
     if let Some(failure) = &failure {
         tracing::error!(error = %failure, operations = group.len(), "a group of writes failed");
         roll_back(connection).await;

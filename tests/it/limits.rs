@@ -50,6 +50,42 @@ async fn a_key_over_its_rate_waits_as_told_and_others_do_not() {
 }
 
 #[tokio::test]
+async fn a_changed_rate_holds_from_the_next_request_on_and_gives_nothing_back() {
+    let app = TestApp::start().await;
+    let bound = json!({"users": ["ada"], "deny": ["@shell"], "rate": {"requests_per_second": 1, "burst": 2}});
+    let made = make(&app, "agent", bound).await;
+    let (admin, holder) = (app.admin(), app.with_key(&made.key));
+    let used_up = join_all((0..20).map(|_| holder.get("/v1/limits"))).await;
+    assert!(used_up.iter().any(|answer| answer.status == 429));
+
+    let rate = json!({"requests_per_second": 1, "burst": 500});
+    let document = admin.patch(&made.path(), &json!({ "rate": rate })).await.ok();
+    assert_eq!((&document["rate"], &document["deny"]), (&rate, &json!(["@shell"])));
+    let answer = holder.get("/v1/limits").await;
+    answer.expect_status(200);
+    assert_eq!(answer.header("ratelimit-policy"), Some("\"requests\";q=500;w=500"));
+    assert_eq!(answer.header("ratelimit"), Some("\"requests\";r=497;t=3"));
+    // Another process reads it from the store.
+    assert_eq!(admin.get(&made.path()).await.ok()["rate"], rate);
+
+    admin.patch(&made.path(), &json!({"rate": {"requests_per_second": 1, "burst": 3}})).await.ok();
+    holder.get("/v1/limits").await.problem(429, "rate_limited");
+    admin.patch(&made.path(), &json!({ "rate": null })).await.ok();
+    let usual = admin.get("/v1/limits").await.ok();
+    let answer = holder.get("/v1/limits").await;
+    answer.expect_status(200);
+    let policy = answer.header("ratelimit-policy").unwrap();
+    assert!(policy.starts_with(&format!("\"requests\";q={};", usual["burst"])), "{policy}");
+    assert_eq!(admin.get(&made.path()).await.ok()["rate"], json!({}));
+
+    let bad = admin.patch(&made.path(), &json!({"rate": {"burst": 0}})).await.problem(422, "invalid_request");
+    assert_eq!(bad["errors"][0]["pointer"], "/rate/burst");
+    let audit = admin.get("/v1/audit").await.ok();
+    assert_eq!(audit["entries"][0]["action"], "key.patch");
+    assert_eq!(audit["entries"][0]["summary"]["changed"], json!(["rate"]));
+}
+
+#[tokio::test]
 async fn the_settings_limit_keys_that_say_nothing() {
     let app = TestApp::builder()
         .set("TOOLRACK_LIMITS_REQUESTS_PER_SECOND", 2)

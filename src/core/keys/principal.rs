@@ -14,7 +14,7 @@ pub struct KeyRights {
     pub role: Role,
     bindings: Bindings,
     limits: Option<Arc<Selection>>,
-    /// Shared by all states of the key.
+    /// Shared by all states of the key that have the same rate.
     pub allowances: Arc<Allowances>,
 }
 

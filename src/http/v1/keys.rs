@@ -76,10 +76,17 @@ pub struct KeyPatchBody {
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 315_360_000)]
     expires_in_seconds: Option<Option<u64>>,
+    /// How often its holder may ask from the next request on, in the place of all that was said of it; null: as usual. What
+    /// was used up stays so.
+    #[serde(default, deserialize_with = "stated")]
+    #[schema(value_type = Option<KeyRateDocument>)]
+    rate: Option<Option<KeyRateDocument>>,
 }
 
 /// Tells null from absent.
-fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+fn stated<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
@@ -166,7 +173,7 @@ pub(crate) async fn read(
     Ok(Json(service.key(path.id()?).await?))
 }
 
-/// Change name or expiry of a key
+/// Change name, expiry or rate of a key
 ///
 /// What it is bound to does not change: make another key for that.
 #[utoipa::path(patch, path = "/v1/keys/{id}", operation_id = "patch_key", tag = "keys",
@@ -180,7 +187,8 @@ pub(crate) async fn change(
     _query: ApiQuery<NoQuery>,
     ApiJson(body): ApiJson<KeyPatchBody>,
 ) -> Result<Json<KeyDocument>, Problem> {
-    let patch = KeyPatch { name: body.name, expires_in_seconds: body.expires_in_seconds };
+    let rate = body.rate.map(|rate| rate.unwrap_or_default().into());
+    let patch = KeyPatch { name: body.name, expires_in_seconds: body.expires_in_seconds, rate };
     Ok(Json(service.change_key(&actor, path.id()?, patch).await?))
 }
 

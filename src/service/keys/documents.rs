@@ -41,6 +41,8 @@ pub struct KeyPatch {
     pub name: Option<String>,
     /// From now on; `Some(None)`: it does not expire any more.
     pub expires_in_seconds: Option<Option<u64>>,
+    /// In the place of the whole rate of before; the default: as usual.
+    pub rate: Option<KeyRate>,
 }
 
 /// Whether a key is accepted.
@@ -220,7 +222,7 @@ impl Toolrack {
         self.key_document(&row)
     }
 
-    /// Changes name or expiry of a key.
+    /// Changes name, expiry or rate of a key. A rate holds from the next request on.
     pub async fn change_key(&self, actor: &Actor, id: KeyId, patch: KeyPatch) -> Result<KeyDocument, Error> {
         let name = patch.name.as_deref().map(checked_name).transpose()?;
         let now = now_ms();
@@ -228,11 +230,30 @@ impl Toolrack {
             Some(seconds) => Some(expiry(seconds, now)?),
             None => None,
         };
-        let changed = [("name", name.is_some()), ("expires_in_seconds", expires_at_ms.is_some())];
+        let bindings = match patch.rate {
+            Some(rate) => Some(self.bindings_with(id, rate).await?),
+            None => None,
+        };
+        let changed = [
+            ("name", name.is_some()),
+            ("expires_in_seconds", expires_at_ms.is_some()),
+            ("rate", bindings.is_some()),
+        ];
         let changed: Vec<&str> = changed.iter().filter(|(_, is)| *is).map(|(key, _)| *key).collect();
         let audit = self.key_audited(actor, "key.patch", id, &json!({ "changed": changed }));
-        let row = self.write_key(id, KeyChange { name, expires_at_ms, revoked_at_ms: None, audit }).await?;
-        self.key_document(&row)
+        let change = KeyChange { name, expires_at_ms, bindings, revoked_at_ms: None, audit };
+        self.key_document(&self.write_key(id, change).await?)
+    }
+
+    /// The bindings of a key with another rate, as stored. Nothing else in them ever changes, so nothing is lost between this
+    /// read and the write.
+    async fn bindings_with(&self, id: KeyId, rate: KeyRate) -> Result<String, Error> {
+        let row = self.0.store.key(id).await?.ok_or_else(no_key)?;
+        let bindings: Bindings = serde_json::from_str(&row.bindings).map_err(Error::internal)?;
+        let role = Role::parse(&row.role).ok_or_else(|| Error::internal("a role of another version"))?;
+        let bindings = Bindings { rate, ..bindings };
+        bindings.check(role).map_err(|error| Error::with_errors(Kind::Invalid, vec![error]))?;
+        serde_json::to_string(&bindings).map_err(Error::internal)
     }
 
     /// Revokes a key: the next request with it is refused. One that is revoked already stays so.

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::core::keys::{Bindings, KeyDigest, KeyId, KeyRights, Principal, Role, is_misspelt, key_id};
 use crate::core::rate::{Allowances, KeyRate};
 use crate::service::heads::FRESH_MS;
-use crate::service::{Error, Toolrack, now_ms, uptime_ms};
+use crate::service::{Error, Toolrack, now_ms, uptime_ms, uptime_nanos};
 use crate::store::{KeyRow, KeyTouch};
 
 /// A use is noted at most once in this time, so that a busy key costs no shared write with every request.
@@ -51,13 +51,14 @@ impl KnownKey {
             tracing::error!(key = %row.id, "this version cannot read what the key may do; it is not accepted");
             return None;
         };
+        let usual = if matches!(role, Role::Agent | Role::Setup) { usual } else { KeyRate::default() };
+        let rate = bindings.rate.or(usual);
         // What was used up stays so, whatever is changed about the key.
-        let whole = || {
-            let is_usual = matches!(role, Role::Agent | Role::Setup);
-            let usual = if is_usual { usual } else { KeyRate::default() };
-            Arc::new(Allowances::new(bindings.rate.or(usual)))
+        let allowances = match known.map(|known| &known.rights.allowances) {
+            None => Arc::new(Allowances::new(rate)),
+            Some(known) if known.rate() == rate => Arc::clone(known),
+            Some(known) => Arc::new(known.with_rate(rate, uptime_nanos())),
         };
-        let allowances = known.map_or_else(whole, |known| Arc::clone(&known.rights.allowances));
         Some(Self {
             digest: row.digest,
             rights: Arc::new(KeyRights::new(row.id, role, bindings, allowances)),

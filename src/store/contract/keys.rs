@@ -61,6 +61,10 @@ async fn keys_are_kept_and_changed_in_an_order_that_can_be_followed() {
         KeyChange { name: Some("new".to_owned()), expires_at_ms: Some(None), ..KeyChange::default() };
     let changed = store.change_key(B, change).await.unwrap().unwrap();
     assert_eq!((changed.name.as_str(), changed.expires_at_ms), ("new", None));
+    assert_eq!(changed.bindings, stored.bindings);
+    let rebind = KeyChange { bindings: Some("{}".to_owned()), ..KeyChange::default() };
+    let changed = store.change_key(B, rebind).await.unwrap().unwrap();
+    assert_eq!((changed.bindings.as_str(), changed.name.as_str()), ("{}", "new"));
     let revoke = |at| KeyChange { revoked_at_ms: Some(at), ..KeyChange::default() };
     store.change_key(A, revoke(70)).await.unwrap();
     let revoked = store.change_key(A, revoke(80)).await.unwrap().unwrap();

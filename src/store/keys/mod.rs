@@ -45,6 +45,8 @@ pub struct KeyChange {
     pub name: Option<String>,
     /// `Some(None)`: it does not expire any more.
     pub expires_at_ms: Option<Option<i64>>,
+    /// Opaque JSON text.
+    pub bindings: Option<String>,
     /// A key that is revoked already keeps its time.
     pub revoked_at_ms: Option<i64>,
     /// Not written where a revoked key is revoked again.

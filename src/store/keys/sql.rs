@@ -37,7 +37,7 @@ pub(super) const INSERT: &str = concat!(
 
 /// $3 tells whether $4 is the new expiry.
 pub(super) const CHANGE: &str = concat!(
-    "UPDATE api_keys SET name = COALESCE(CAST($2 AS TEXT), name), \
+    "UPDATE api_keys SET name = COALESCE(CAST($2 AS TEXT), name), bindings = COALESCE(CAST($7 AS TEXT), bindings), \
      expires_at = CASE WHEN CAST($3 AS BIGINT) = 1 THEN CAST($4 AS BIGINT) ELSE expires_at END, \
      revoked_at = COALESCE(revoked_at, CAST($5 AS BIGINT)), revision = $6 WHERE id = $1 RETURNING ",
     columns!()

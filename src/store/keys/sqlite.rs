@@ -166,8 +166,10 @@ impl Operation for ChangeKey {
         let Some(before) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
             return Ok(None);
         };
-        let changes =
-            change.name.is_some() || change.expires_at_ms.is_some() || before.revoked_at_ms.is_none();
+        let changes = change.name.is_some()
+            || change.expires_at_ms.is_some()
+            || change.bindings.is_some()
+            || before.revoked_at_ms.is_none();
         note_if(connection, change.audit.as_ref().filter(|_| changes)).await?;
         let revision = next_revision(connection).await?;
         let query: Query<'_> = sqlx::query_as(sql::CHANGE)
@@ -176,7 +178,8 @@ impl Operation for ChangeKey {
             .bind(i64::from(change.expires_at_ms.is_some()))
             .bind(change.expires_at_ms.flatten())
             .bind(change.revoked_at_ms)
-            .bind(revision);
+            .bind(revision)
+            .bind(change.bindings.as_deref());
         query.fetch_optional(connection).await?.map(row).transpose()
     }
 }

@@ -59,7 +59,8 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     assert_eq!(called["warnings"][0]["code"], "storage_full");
     user.search(json!({"query": "thing_9"})).await.ok();
     user.assemble(json!({})).await.ok();
-    app.admin().get("/readyz").await.ok();
+    // A load balancer goes on sending requests, an operator sees why writes are refused.
+    assert_eq!(app.admin().get("/readyz").await.ok()["components"]["storage"]["status"], "full");
 
     app.signal_stop();
     assert_eq!(app.ended().await.code(), Some(1), "ages that were not written are told");
@@ -80,6 +81,7 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
         assert_eq!(document["warm"][0]["name"], "thing_7", "{session}");
     }
     app.user_called(&refused).put_catalog(&tools(100)).await.ok();
+    assert_eq!(app.admin().get("/readyz").await.ok()["components"]["storage"]["status"], "ok");
 }
 
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
