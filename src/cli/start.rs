@@ -101,6 +101,7 @@ async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -
         catalogs_bytes: settings.cache.catalogs_bytes,
         views_bytes: settings.cache.views_bytes,
         vectors_bytes: settings.cache.vectors_bytes,
+        answers_bytes: settings.cache.answers_bytes,
         sessions: settings.cache.sessions,
     };
     // The first search should not wait for it, nor should the start.

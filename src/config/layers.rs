@@ -93,6 +93,7 @@ const KEYS: &[Key] = &[
     key("cache.catalogs_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
     key("cache.views_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
     key("cache.vectors_bytes", Kind::Integer(MIB, 1024 * 1024 * MIB)),
+    key("cache.answers_bytes", Kind::Integer(0, 1024 * 1024 * MIB)),
     key("cache.sessions", Kind::Integer(1, 10_000_000)),
     key("rerank.allow_private", Kind::Flag),
     key("rerank.allowed_hosts", Kind::Hosts),
@@ -393,6 +394,7 @@ impl Layers {
                 catalogs_bytes: self.integer("cache.catalogs_bytes")?,
                 views_bytes: self.integer("cache.views_bytes")?,
                 vectors_bytes: self.integer("cache.vectors_bytes")?,
+                answers_bytes: self.integer("cache.answers_bytes")?,
                 sessions: self.integer("cache.sessions")?,
             },
             rerank: RerankSettings {

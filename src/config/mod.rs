@@ -143,6 +143,7 @@ pub struct CacheSettings {
     pub catalogs_bytes: u64,
     pub views_bytes: u64,
     pub vectors_bytes: u64,
+    pub answers_bytes: u64,
     /// Entries, not bytes.
     pub sessions: u64,
 }

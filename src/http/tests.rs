@@ -63,6 +63,7 @@ pub(super) async fn service(folder: &Path) -> Toolrack {
             catalogs_bytes: 1 << 24,
             views_bytes: 1 << 24,
             vectors_bytes: 1 << 24,
+            answers_bytes: 1 << 24,
             sessions: 100,
         },
     })

@@ -28,8 +28,7 @@ const GATE: GateLimits = GateLimits { calls: 32, waiting: 256, endpoints: 1_024 
 const BULK_GATE: GateLimits = GateLimits { calls: 8, waiting: 256, endpoints: 1_024 };
 /// Different calls under way.
 const MAX_FLIGHTS: usize = 1_024;
-/// Answers that are kept: bytes in all, and how long each.
-const MAX_ANSWER_BYTES: u64 = 32 << 20;
+/// How long an answer is kept.
 const ANSWER_TTL: Duration = Duration::from_secs(600);
 /// Endpoints about which something was learned, and how long that holds.
 const MAX_LEARNED: u64 = 4_096;
@@ -131,15 +130,15 @@ struct Keys {
 }
 
 impl Resilient {
-    /// `changed` is called with the host and the states before and after, once for each change of a breaker.
-    pub fn new(reranker: Arc<dyn Reranker>, changed: fn(&str, State, State)) -> Self {
+    /// Answers take at most `answer_bytes`; with 0 none are kept. `changed` is called with the host and the states before and after, once for each change of a breaker.
+    pub fn new(reranker: Arc<dyn Reranker>, answer_bytes: u64, changed: fn(&str, State, State)) -> Self {
         Self(Arc::new(Inner {
             reranker,
             breakers: Breakers::new(MAX_BREAKERS),
             gates: Gates::new(GATE),
             bulk_gates: Gates::new(BULK_GATE),
             flights: Flights::new(MAX_FLIGHTS),
-            answers: Answers::new(MAX_ANSWER_BYTES, ANSWER_TTL, Reply::size),
+            answers: Answers::new(answer_bytes, ANSWER_TTL, Reply::size),
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
             changed,
             failing: AtomicUsize::new(0),
@@ -262,6 +261,11 @@ impl Resilient {
     /// Endpoints, with their credentials and settings, that are left alone at present.
     pub fn failing(&self) -> usize {
         self.0.failing.load(Ordering::Relaxed)
+    }
+
+    /// Entries and bytes of the answers that are kept.
+    pub fn answers(&self) -> (u64, u64) {
+        (self.0.answers.entries(), self.0.answers.bytes())
     }
 
     /// Forgets failures of these settings, because they were written anew.
@@ -464,7 +468,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_closed_breaker_lets_a_call_be_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), |_, _, _| {});
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, |_, _, _| {});
         let ask = async || {
             let endpoint = Url::parse("https://rerank.example/rerank").unwrap();
             let documents = vec!["d".to_owned()];
@@ -488,7 +492,7 @@ mod tests {
     #[tokio::test]
     async fn a_limit_is_kept_from_a_call_that_failed_and_texts_are_never_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), |_, _, _| {});
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, |_, _, _| {});
         let endpoint = Url::parse("https://rerank.example/v1").unwrap();
         let request = |key: &str| RerankRequest {
             api_key: Some(key.to_owned().into()),

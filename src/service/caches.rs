@@ -34,6 +34,8 @@ pub struct CacheLimits {
     pub views_bytes: u64,
     /// Vectors that endpoints made, in bytes: of texts, and as much again of views.
     pub vectors_bytes: u64,
+    /// Answers of rerank endpoints, in bytes.
+    pub answers_bytes: u64,
     /// Sessions, in number.
     pub sessions: u64,
 }

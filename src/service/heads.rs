@@ -150,7 +150,13 @@ mod tests {
 
     #[tokio::test]
     async fn configs_are_kept_by_their_size_and_not_by_their_number() {
-        let limits = CacheLimits { catalogs_bytes: 1, views_bytes: 4 << 20, vectors_bytes: 1, sessions: 1 };
+        let limits = CacheLimits {
+            catalogs_bytes: 1,
+            views_bytes: 4 << 20,
+            vectors_bytes: 1,
+            answers_bytes: 1,
+            sessions: 1,
+        };
         let caches = Caches::new(&limits);
         let names: Vec<String> = (0..2_000).map(|at| format!("a_tool_of_a_rather_long_name_{at}")).collect();
         let config = serde_json::json!({ "core": names }).to_string();

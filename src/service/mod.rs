@@ -209,6 +209,9 @@ impl Toolrack {
             reranker: Resilient::new(parts.reranker, |_, _, to| telemetry::breaker(to.name())),
             tool_source: parts.tool_source,
             mcp: mcp_servers::McpState::default(),
+            reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, |_, _, to| {
+                telemetry::breaker(to.name());
+            }),
             addresses: parts.addresses,
             master_key: parts.master_key,
             limits: parts.limits,

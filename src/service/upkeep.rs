@@ -39,7 +39,9 @@ impl Toolrack {
     /// Puts the sizes of the caches into the metrics.
     pub fn report_caches(&self) {
         let sessions = CacheUse { cache: "sessions", entries: self.0.sessions.entry_count(), bytes: 0 };
-        for usage in self.0.caches.usage().into_iter().chain([sessions]) {
+        let (entries, bytes) = self.0.reranker.answers();
+        let answers = CacheUse { cache: "answers", entries, bytes };
+        for usage in self.0.caches.usage().into_iter().chain([answers, sessions]) {
             telemetry::cache_size(usage.cache, usage.entries, usage.bytes);
         }
     }

@@ -53,6 +53,7 @@ pub(crate) async fn service(folder: &Path) -> (Arc<SqliteStore>, Toolrack) {
             catalogs_bytes: 64 << 20,
             views_bytes: 64 << 20,
             vectors_bytes: 64 << 20,
+            answers_bytes: 16 << 20,
             sessions: 1_000,
         },
     });

@@ -116,6 +116,22 @@ async fn an_endpoint_is_asked_so_many_things_at_once_and_no_more() {
 }
 
 #[tokio::test]
+async fn answers_take_no_more_memory_than_the_settings_give() {
+    let app = TestApp::builder()
+        .set("TOOLRACK_RERANK_ALLOW_PRIVATE", true)
+        .set("TOOLRACK_CACHE_ANSWERS_BYTES", 0)
+        .start()
+        .await;
+    let endpoint = Endpoint::with(|call, _| async move { call.ranked() }).await;
+    let user = messenger(&app, matcher(&endpoint.url("/rerank"))).await;
+    for asked in 1..4 {
+        assert_eq!(outcome(&user, QUERY).await, reranked());
+        assert_eq!(endpoint.count(), asked, "nothing was kept");
+    }
+    assert!(app.admin().get("/metrics").await.text().contains("toolrack_cache_bytes{cache=\"answers\"} 0\n"));
+}
+
+#[tokio::test]
 async fn the_same_search_again_is_answered_from_memory() {
     let (app, endpoint) = (allowed().await, Endpoint::good().await);
     let user = messenger(&app, matcher(&endpoint.url("/rerank"))).await;
