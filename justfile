@@ -28,11 +28,12 @@ quality:
     tests/model/run sh -c 'target/release/toolrack eval --suite "$TOOLRACK_TEST_DATA/bench" --goals tests/quality/goals.json \
       --modes --matcher-url "$TOOLRACK_TEST_MODEL_URL/v1" --matcher-model all-MiniLM-L6-v2 --markdown docs/quality.md'
 
-# Every fuzz target for so many seconds (cargo-fuzz, a nightly compiler). New inputs go below target, findings to fuzz/artifacts.
+# Every fuzz target for so many seconds (cargo-fuzz, a nightly compiler). New inputs go below target, findings to fuzz/artifacts. Toolrack
+# is safe Rust, so that no sanitizer is needed, and runs are several times as fast.
 fuzz seconds="60":
     cd fuzz && for target in $(cargo +nightly fuzz list); do \
-      mkdir -p "../target/fuzz-corpus/$target" "corpus/$target"; \
-      cargo +nightly fuzz run "$target" "../target/fuzz-corpus/$target" "corpus/$target" -- \
+      mkdir -p "../target/fuzz-corpus/$target"; \
+      cargo +nightly fuzz run --sanitizer none "$target" "../target/fuzz-corpus/$target" "corpus/$target" -- \
         -max_total_time={{seconds}} -timeout=20 -rss_limit_mb=2048 || exit 1; \
     done
 

@@ -9,6 +9,8 @@ pub mod config;
 pub mod core;
 pub mod demo;
 pub mod eval;
+#[cfg(test)]
+mod fuzz_corpus;
 pub mod http;
 pub mod mcp;
 pub mod rerank;

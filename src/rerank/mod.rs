@@ -10,6 +10,9 @@
 //! them in order. `resilience` and `resilient` stand before all that: breaker, cache, shared calls, a limit on calls at
 //! once.
 
+#[cfg(test)]
+#[path = "../../fuzz/src/checks/rerank_answer.rs"]
+pub(crate) mod answer_check;
 mod batch;
 mod body;
 mod client;

@@ -145,14 +145,14 @@ fn unmap_at(value: &mut Value, node: &Node<'_>) {
 }
 
 /// Gives original arguments the form of a mended schema: the other way round, which shows that nothing is lost.
-#[cfg(test)]
-pub(super) fn map(arguments: &mut Value, changes: &[ArgChange]) {
+#[cfg(any(test, fuzzing))]
+pub fn map(arguments: &mut Value, changes: &[ArgChange]) {
     if !changes.is_empty() {
         map_at(arguments, &Node::of(changes));
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 fn map_at(value: &mut Value, node: &Node<'_>) {
     if let Some(key) = node.whole() {
         let whole = value.take();

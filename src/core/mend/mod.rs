@@ -37,7 +37,7 @@ mod strict;
 mod tests;
 #[cfg(test)]
 mod tests_bounds;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod tests_checker;
 #[cfg(test)]
 mod tests_properties;
@@ -54,12 +54,14 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-#[cfg(test)]
-use args::map;
+#[cfg(any(test, fuzzing))]
+pub use args::map;
 pub use args::{ArgChange, ArgEffect, ArgPath, ArgStep, renamed_keys, unmap, wire_pointer};
 pub use notes::{LINTS, Lint};
 pub use sound::is_sound;
 pub use strict::{StrictUse, strict_as_it_is};
+#[cfg(any(test, fuzzing))]
+pub use tests_checker::refused;
 
 use super::profile::{Items, KeyRule, Keywords, OPENAPI, Profile, Refs, SchemaRules, StrictRules, Untyped};
 use notes::Notes;

@@ -6,7 +6,7 @@ use super::*;
 use crate::core::profile::{Enums, KeyRule};
 
 /// Everything that the target would refuse about a schema.
-pub(super) fn refused(schema: &str, target: &SchemaTarget, strict: bool) -> Vec<String> {
+pub fn refused(schema: &str, target: &SchemaTarget, strict: bool) -> Vec<String> {
     let Ok(Value::Object(root)) = serde_json::from_str(schema) else {
         return vec!["not an object".to_owned()];
     };
