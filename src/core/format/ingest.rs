@@ -4,13 +4,15 @@
 //! once (depth, duplicate keys, surrogates, NUL) and then kept byte-exact.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Source;
 use super::members::{Members, Text};
 use super::openapi_schema::to_json_schema;
-use super::shapes::{Hint, SchemaPlace, Shape, read_wrapper, shape_of, shown_name};
+use super::shapes::{Hint, SchemaPlace, Shape, has_openapi_type, read_wrapper, shape_of, shown_name};
 use crate::core::json::{JsonLimits, check};
 use crate::core::tool::{DEFAULT_GROUP, Tool, ToolParts};
 use crate::core::warning::pointer_push;
@@ -23,9 +25,16 @@ pub const MAX_GROUP_CHARS: usize = 128;
 pub const MAX_ALIASES: usize = 50;
 const MAX_ALIAS_CHARS: usize = 200;
 
+/// Levels around a member that is kept but not read: the tool, and `extra` in it.
+const LEVELS_AROUND_EXTRA: usize = 2;
+/// Room for what a tool is shown with and does not keep: its stored name, its name on the wire, where it comes from. A character of a stored name,
+/// which holds group and name, takes six bytes at most.
+const SHOWN_BYTES: usize = 6 * (MAX_GROUP_CHARS + MAX_NAME_CHARS) + 1_024;
+
 /// Bounds of one entry.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryLimits {
+    /// Of a tool as it is stored. What is uploaded may be longer by the names that an exported tool is shown with.
     pub bytes: usize,
     pub depth: usize,
 }
@@ -100,9 +109,7 @@ pub fn read_entries(
     }
     for key in wrapper.rest {
         let detail = "beside a list of tools this is a provider's own, and not kept";
-        let mut pointer = String::new();
-        pointer_push(&mut pointer, &key);
-        take("", Err(Rejected::new("unsupported_format", pointer, detail)));
+        take("", Err(Rejected::new("unsupported_format", place_of(&key), detail)));
     }
 }
 
@@ -112,9 +119,8 @@ pub fn read_entry(entry: &str, limits: EntryLimits) -> Result<Tool, Rejected> {
 }
 
 fn read_tool<'a>(entry: &'a str, limits: EntryLimits, hint: &Hint<'a>) -> Result<Tool, Rejected> {
-    if entry.len() > limits.bytes {
-        let detail = format!("the tool has {} bytes; {} is the limit", entry.len(), limits.bytes);
-        return Err(Rejected::new("too_large", "", detail));
+    if entry.len() > limits.bytes + SHOWN_BYTES {
+        return Err(too_large(entry.len(), limits));
     }
     check(entry.as_bytes(), JsonLimits::strict(limits.depth))
         .map_err(|fault| Rejected::new(fault.code.as_str(), fault.pointer, fault.detail))?;
@@ -132,10 +138,15 @@ fn read_tool<'a>(entry: &'a str, limits: EntryLimits, hint: &Hint<'a>) -> Result
     } else if outer.says("type", "function") {
         outer.take("type");
     }
-    read_parts(&mut outer, &mut inner, &shape, hint).map_err(|mut rejected| {
+    read_parts(&mut outer, &mut inner, &shape, hint, limits).map_err(|mut rejected| {
         rejected.name = shown_name(entry);
         rejected
     })
+}
+
+fn too_large(bytes: usize, limits: EntryLimits) -> Rejected {
+    let detail = format!("the tool has {bytes} bytes; {} is the limit", limits.bytes);
+    Rejected::new("too_large", "", detail)
 }
 
 fn read_parts<'a>(
@@ -143,6 +154,7 @@ fn read_parts<'a>(
     inner: &mut Members<'a>,
     shape: &Shape,
     hint: &Hint<'a>,
+    limits: EntryLimits,
 ) -> Result<Tool, Rejected> {
     let at = if shape.inner.is_empty() { String::new() } else { format!("/{}", shape.inner) };
     let definition = if shape.inner.is_empty() { &mut *outer } else { &mut *inner };
@@ -192,24 +204,25 @@ fn read_parts<'a>(
     let annotations = outer.take_object("annotations", "")?;
     let (always_load, overrides) = (outer.take_bool("always_load")?, outer.take_bool("override")?);
     let aliases = read_aliases(outer)?;
-    let mut extra = std::mem::take(&mut inner.0);
-    // The schema goes back to its provider as it came; everybody else gets the converted one.
-    let mut converted = None;
-    if let (SchemaPlace::OpenApi, Some(raw)) = (shape.schema, parameters) {
-        converted = to_json_schema(raw.get()).and_then(|schema| RawValue::from_string(schema).ok());
-        extra.push((Cow::Borrowed("parameters"), raw));
-    }
+    let is_gemini = shape.schema == SchemaPlace::OpenApi;
+    // A type in upper case tells Gemini's schemas from all others, so that none may be left in a stored tool.
+    let converted = parameters
+        .filter(|schema| is_gemini || has_openapi_type(Some(schema)))
+        .and_then(|schema| RawValue::from_string(to_json_schema(schema.get())?).ok());
     let mut extra_of = shape.source.map(Source::as_str);
     if outer.text("extra_of").is_some_and(|source| Source::parse(&source).is_some()) {
         let stored = outer.take_text("extra_of", "")?;
         extra_of = stored.and_then(|source| Source::parse(&source)).map(Source::as_str);
     }
-    if let Some(kept) = outer.take_object("extra", "")? {
-        let kept: Members<'_> = serde_json::from_str(kept.get())
+    let mut kept = Members::default();
+    if let Some(stored) = outer.take_object("extra", "")? {
+        kept = serde_json::from_str(stored.get())
             .map_err(|error| Rejected::new("malformed_json", "/extra", error.to_string()))?;
-        extra.extend(kept.0);
     }
-    extra.append(&mut outer.0);
+    // The schema goes back to its provider as it came; everybody else gets the converted one.
+    let own = parameters.filter(|_| is_gemini && !kept.has("parameters"));
+    outer.0.extend(own.map(|schema| (Cow::Borrowed("parameters"), schema)));
+    let extra = join_extra(&mut inner.0, &mut kept.0, &mut outer.0, limits)?;
     let parts = ToolParts {
         group: group.unwrap_or(Cow::Borrowed(DEFAULT_GROUP)),
         name,
@@ -222,8 +235,59 @@ fn read_parts<'a>(
         extra_of: extra_of.filter(|_| !extra.is_empty()),
         extra,
     };
-    let tool = Tool::from_parts(&parts);
-    tool.map_err(|error| Rejected::new("malformed_json", "", error.to_string()))
+    let tool =
+        Tool::from_parts(&parts).map_err(|error| Rejected::new("malformed_json", "", error.to_string()))?;
+    if tool.body().len() > limits.bytes {
+        return Err(too_large(tool.body().len(), limits));
+    }
+    Ok(tool)
+}
+
+/// Members of an entry that are kept but not read, in their order.
+type Extra<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
+
+/// Members of the definition, of an exported tool's `extra` and of the entry around the definition as one object. A stored tool is
+/// an upload of itself, so what would be no such any more is refused here: one key with two values, and one level too many.
+fn join_extra<'a>(
+    inner: &mut Extra<'a>,
+    kept: &mut Extra<'a>,
+    outer: &mut Extra<'a>,
+    limits: EntryLimits,
+) -> Result<Extra<'a>, Rejected> {
+    let depth = limits.depth.saturating_sub(LEVELS_AROUND_EXTRA);
+    for (key, value) in outer.iter() {
+        if let Err(fault) = check(value.get().as_bytes(), JsonLimits::strict(depth)) {
+            return Err(Rejected::new(fault.code.as_str(), place_of(key) + &fault.pointer, fault.detail));
+        }
+    }
+    let mut known: HashMap<Cow<'a, str>, &'a RawValue> = HashMap::new();
+    let mut extra = Vec::with_capacity(inner.len() + kept.len() + outer.len());
+    for (key, value) in inner.drain(..).chain(kept.drain(..)).chain(outer.drain(..)) {
+        match known.get(&key) {
+            None => {
+                known.insert(key.clone(), value);
+                extra.push((key, value));
+            }
+            Some(first) if is_same(first, value) => {}
+            Some(_) => {
+                let pointer = place_of(&key);
+                let detail = "it stands in two places of the tool, with two values";
+                return Err(Rejected::new("duplicate_key", pointer, detail));
+            }
+        }
+    }
+    Ok(extra)
+}
+
+fn place_of(key: &str) -> String {
+    let mut pointer = String::new();
+    pointer_push(&mut pointer, key);
+    pointer
+}
+
+fn is_same(a: &RawValue, b: &RawValue) -> bool {
+    let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get());
+    a.get() == b.get() || matches!((read(a), read(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Whether a member is what an answer about one tool tells of where it comes from, rather than the uploader's own.
@@ -295,6 +359,33 @@ mod tests {
         assert!(tool.body().ends_with(end), "{tool:?}");
         let again = read_entry(tool.body(), LIMITS).unwrap();
         assert_eq!(again, tool, "a stored body is an upload of itself");
+    }
+
+    /// What an administrator exports can be imported, whatever was uploaded.
+    #[test]
+    fn a_stored_tool_is_an_upload_of_itself() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        for entry in [
+            r#"{"type":"function","function":{"name":"t","strict":true},"strict":true}"#.to_owned(),
+            r#"{"name":"t","x":{"a":1,"b":2},"extra":{"x":{"b":2,"a":1}}}"#.to_owned(),
+            r#"{"name":"t","input_schema":{"type":"OBJECT","properties":{"a":{"type":"STRING"}}},"strict":true}"#.to_owned(),
+            r#"{"toolSpec":{"name":"t","inputSchema":{"json":{"type":"OBJECT"}}}}"#.to_owned(),
+            r#"{"name":"t","parameters":{"type":"OBJECT"},"extra_of":"gemini","extra":{"parameters":{"type":"OBJECT"}}}"#.to_owned(),
+            format!(r#"{{"name":"t","x":{}}}"#, deep(62)),
+            format!(r#"{{"function":{{"name":"t","x":{}}}}}"#, deep(62)),
+            json!({"name": "t", "description": "d".repeat(256 * 1024 - 200)}).to_string(),
+        ] {
+            let tool = read_entry(&entry, LIMITS).unwrap();
+            let again = read_entry(tool.body(), LIMITS);
+            assert_eq!(again.as_ref(), Ok(&tool), "{}", &entry[..entry.len().min(200)]);
+        }
+        assert_eq!(reason(r#"{"function":{"name":"t","strict":true},"strict":false}"#), "duplicate_key");
+        assert_eq!(reason(r#"{"name":"t","x":1,"extra":{"x":2}}"#), "duplicate_key");
+        assert_eq!(reason(&format!(r#"{{"name":"t","x":{}}}"#, deep(63))), "too_deep");
+        assert_eq!(
+            reason(&json!({"name": "t", "description": "d".repeat(256 * 1024 - 30)}).to_string()),
+            "too_large"
+        );
     }
 
     #[test]

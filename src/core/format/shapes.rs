@@ -95,7 +95,7 @@ fn holds_json_alone(schema: Option<&RawValue>) -> bool {
 }
 
 /// Whether a schema's root is of a type in upper case, as only the OpenAPI subset of Gemini writes it.
-fn has_openapi_type(schema: Option<&RawValue>) -> bool {
+pub(super) fn has_openapi_type(schema: Option<&RawValue>) -> bool {
     schema
         .filter(|schema| schema.get().contains("\"OBJECT\""))
         .and_then(|schema| serde_json::from_str::<Members<'_>>(schema.get()).ok())
