@@ -1,6 +1,6 @@
 //! Why a tool stands where it stands: the parts of its score, readable by a person.
 
-use super::index::{Document, Field, fields_of};
+use super::index::{Document, fields_by_term};
 use super::query::What;
 use super::run::{TraceEntry, share};
 use super::search::{Likeness, Outcome, Part, trace};
@@ -86,17 +86,15 @@ pub fn explain(
     likeness: Option<&mut dyn Likeness>,
 ) -> Explanation {
     let traced = trace(parts, candidate_count, query, candidate, likeness);
+    let fields = fields_by_term(documents);
     let terms = traced.entries.iter().map(|entry| {
         let typed = traced.units[entry.unit].0.clone();
-        let mut fields: Vec<Field> =
-            documents.iter().flat_map(|document| fields_of(document, entry.form.key)).collect();
-        fields.sort_unstable();
-        fields.dedup();
+        let fields = fields.get(&entry.form.key).into_iter().flatten();
         TermScore {
             matched: matched(entry, &typed),
             typed,
             kind: kind(&entry.form.what),
-            fields: fields.into_iter().map(|field| (field.name(), field.weight())).collect(),
+            fields: fields.map(|field| (field.name(), field.weight())).collect(),
             idf: entry.idf,
             weight: entry.form.factor,
             impact: entry.contribution / (entry.form.factor * entry.idf).max(f32::MIN_POSITIVE),

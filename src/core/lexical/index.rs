@@ -2,7 +2,7 @@
 //!
 //! Rarity (idf) is left to the search, because several indexes are searched as one.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -78,13 +78,16 @@ impl Field {
     }
 }
 
-/// The fields of `document` that hold the term with this key.
-pub(super) fn fields_of(document: &Document<'_>, key: u64) -> Vec<Field> {
+/// The fields of some documents that hold each term, by the term's key. Each document is read once, however many terms are asked
+/// for.
+pub(super) fn fields_by_term(documents: &[Document<'_>]) -> KeyMap<BTreeSet<Field>> {
     let mut builder = Builder::default();
-    builder.add(document);
-    let Some(&term) = builder.terms.get(&key) else { return Vec::new() };
-    let entries = builder.entries.iter().filter(|entry| entry.term == term);
-    entries.map(|entry| FIELDS[usize::from(entry.field)]).collect()
+    documents.iter().for_each(|document| builder.add(document));
+    let mut fields: Vec<BTreeSet<Field>> = vec![BTreeSet::new(); builder.terms.len()];
+    for entry in &builder.entries {
+        fields[entry.term as usize].insert(FIELDS[usize::from(entry.field)]);
+    }
+    builder.terms.into_iter().map(|(key, term)| (key, std::mem::take(&mut fields[term as usize]))).collect()
 }
 
 const FIELD_COUNT: usize = 8;
