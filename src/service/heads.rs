@@ -54,6 +54,8 @@ impl Head {
     /// Whether the scope itself says that queries which find nothing are kept.
     pub(super) fn keeps_missed_queries(&self) -> bool {
         self.layer.keep_missed_queries == Some(true)
+    }
+
     /// Memory that it takes: a config as text, and parsed, which takes two to three times as much.
     pub(super) fn bytes(&self) -> usize {
         let secrets =

@@ -206,7 +206,6 @@ impl Toolrack {
                 catalog: Arc::default(),
             },
             store: parts.store,
-            reranker: Resilient::new(parts.reranker, |_, _, to| telemetry::breaker(to.name())),
             tool_source: parts.tool_source,
             mcp: mcp_servers::McpState::default(),
             reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, |_, _, to| {
