@@ -163,8 +163,12 @@ pub(super) fn fix(schema: &mut Value, at: &At<'_>, notes: &mut Notes, seen: &mut
         .filter(|(keyword, value)| !fits(keyword, value))
         .map(|(keyword, _)| keyword.clone())
         .collect();
-    for keyword in wrong {
-        repair(map, &keyword, at, notes);
+    for keyword in &wrong {
+        repair(map, keyword, at, notes);
+    }
+    if !wrong.is_empty() {
+        // A keyword of an older draft whose value was of the wrong kind can be read only now.
+        seen.upgraded |= draft::upgrade(map, at, notes);
     }
     hoist_keywords(map, at, notes);
     hoist_required(map, at, notes);

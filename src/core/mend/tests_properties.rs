@@ -139,7 +139,8 @@ fn member(inner: BoxedStrategy<Value>) -> BoxedStrategy<(String, Value)> {
         1 => (
             select(vec![
                 "type", "properties", "required", "items", "anyOf", "enum", "description", "format", "pattern", "$ref",
-                "minLength", "maximum", "additionalProperties", "$defs", "dependentRequired", "allOf", "nullable",
+                "minLength", "maximum", "additionalProperties", "$defs", "dependentRequired", "allOf", "nullable", "dependencies",
+                "exclusiveMinimum", "$id", "const", "not", "dependentSchemas", "prefixItems", "if",
             ]),
             odd(),
         )

@@ -286,3 +286,23 @@ fn values_of_the_wrong_kind_are_mended_for_all() {
         json!({"type": "object", "properties": {"query": {"type": "string"}, "title": {"type": "string"}}, "required": ["title"]})
     );
 }
+
+#[test]
+fn an_older_keyword_with_a_value_of_the_wrong_kind_is_gone_at_once() {
+    for empty in [json!(null), json!([]), json!({})] {
+        check(vec![
+            (
+                "root",
+                "generic",
+                json!({"type": "object", "properties": {}, "dependencies": empty}),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (
+                "below",
+                "anthropic",
+                one(json!({"type": "object", "dependencies": empty})),
+                one(json!({"type": "object"})),
+            ),
+        ]);
+    }
+}
