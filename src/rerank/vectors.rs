@@ -258,7 +258,7 @@ fn numbers_of(text: &str) -> Option<Vec<f32>> {
 /// The ranking in an answer to a query and so many documents behind it.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`], and `Malformed` where no document has a usable vector: an order of nothing would hide that nothing was ranked.
 pub(super) fn rank(answer: &[u8], documents: usize, is_html: bool) -> Result<ReadAnswer, RerankFault> {
     let vectors = read(answer, documents + 1, is_html)?;
     let Some((query, documents)) = vectors.split_first() else {
@@ -268,6 +268,9 @@ pub(super) fn rank(answer: &[u8], documents: usize, is_html: bool) -> Result<Rea
     let cosine = |document: &Option<Embedding>| query.cosine(document.as_ref()?);
     let cosines = documents.iter().map(cosine).enumerate();
     let mut rows: Vec<Row> = cosines.filter_map(|(index, raw)| Some(Row { index, raw: raw? })).collect();
+    if rows.is_empty() {
+        return Err(RerankFault::Malformed(Flaw::NoScores));
+    }
     rows.sort_by(|a, b| b.raw.total_cmp(&a.raw));
     let unscored = documents.len() - rows.len();
     Ok(ReadAnswer { rows, dropped: Dropped { unscored, ..Dropped::default() } })
@@ -371,6 +374,18 @@ mod tests {
         }
         let ranked = rank(b"[[1,0],null,[1,1]]", 2, false).unwrap();
         assert_eq!((ranked.rows.len(), ranked.rows[0].index, ranked.dropped.unscored), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_ranking_of_no_document_is_none() {
+        for answer in ["[[1,0],null]", "[[1,0],[]]", r#"{"data":[{"embedding":[1,0]},{"embedding":[0,0]}]}"#]
+        {
+            assert_eq!(
+                rank(answer.as_bytes(), 1, false),
+                Err(RerankFault::Malformed(Flaw::NoScores)),
+                "{answer}"
+            );
+        }
     }
 
     #[test]
