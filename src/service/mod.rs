@@ -94,6 +94,11 @@ pub use setup::{
     Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
     ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
     TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
+    Attention, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
+    ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer, ImportRequest, ImportSource,
+    ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview,
+    QuarantinedEntry, ReadImport, SetupApplied, SetupApply, SetupDraft, ToolSheet, ToolUse, ToolsOverview,
+    Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
 };
 pub use usage::{HotTool, USAGE_DAYS};
 

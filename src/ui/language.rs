@@ -64,6 +64,36 @@ pub(super) fn number(count: impl TryInto<u64>) -> String {
     text
 }
 
+/// A count in few digits: `12.3 k`, `4.5 M`; in Chinese by ten thousands.
+pub(super) fn short(language: Language, count: u64) -> String {
+    let units: &[(u64, &str)] = match language {
+        Language::English => &[(1_000_000_000, " B"), (1_000_000, " M"), (1_000, " k")],
+        Language::Chinese => &[(100_000_000, " 亿"), (10_000, " 万")],
+    };
+    let unit = units.iter().find(|(size, _)| count >= 10_000.max(*size));
+    let Some((size, name)) = unit else { return number(count) };
+    let (whole, tenth) = (count / size, count % size * 10 / size);
+    if whole < 100 && tenth > 0 {
+        format!("{whole}.{tenth}{name}")
+    } else {
+        format!("{}{name}", number(whole))
+    }
+}
+
+/// A date of the form `2026-11-30` without its year.
+pub(super) fn day(language: Language, date: &str) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = date.split('-').skip(1).map(|part| part.parse::<usize>().unwrap_or_default());
+    let (month, day) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    match language {
+        Language::English => {
+            format!("{day} {}", MONTHS.get(month.wrapping_sub(1)).copied().unwrap_or_default())
+        }
+        Language::Chinese => format!("{month}月{day}日"),
+    }
+}
+
 /// A part of a whole in per cent, with one decimal.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -122,6 +152,14 @@ mod tests {
             ["0", "999", "1,000", "12,345,678"]
         );
         assert_eq!([percent(1, 3), percent(0, 0), percent(5, 5)], ["33.3 %", "0 %", "100.0 %"]);
+        let both = |count| [short(Language::English, count), short(Language::Chinese, count)];
+        assert_eq!(both(9_999), ["9,999", "9,999"]);
+        assert_eq!(both(12_345), ["12.3 k", "1.2 万"]);
+        assert_eq!(both(530_000_000), ["530 M", "5.3 亿"]);
+        assert_eq!(both(u64::MAX), ["18,446,744,073 B", "184,467,440,737 亿"]);
+        let both = |date| [day(Language::English, date), day(Language::Chinese, date)];
+        assert_eq!(both("2026-11-03"), ["3 Nov", "11月3日"]);
+        assert_eq!(both("x"), ["0 ", "0月0日"]);
         assert_eq!(time(0), "1970-01-01 00:00");
         assert_eq!(time(1_709_208_000_000), "2024-02-29 12:00");
         assert_eq!(date(-1), (1969, 12, 31));

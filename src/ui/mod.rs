@@ -7,16 +7,19 @@
 mod assets;
 mod audit;
 mod catalog;
+mod chart;
 mod explain;
 mod form;
 mod key;
 mod keys;
 mod language;
 mod layout;
+mod overview;
 mod parts;
 mod playground;
 mod problem;
 mod reasons;
+mod reviews;
 mod scopes;
 mod session;
 mod sessions;
@@ -46,6 +49,9 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/keys", get(keys::show).post(keys::create)),
         ("/ui/keys/{key}", get(key::show).post(key::change)),
         ("/ui/audit", get(audit::show)),
+        ("/ui/{kind}/{id}/overview", get(overview::show)),
+        ("/ui/{kind}/{id}/overview.csv", get(overview::export)),
+        ("/ui/{kind}/{id}/reviews", get(reviews::show).post(reviews::decide)),
         ("/ui/{kind}/{id}/catalog", get(catalog::show)),
         ("/ui/{kind}/{id}/catalog/tool", get(tool::show)),
         ("/ui/{kind}/{id}/sessions", get(sessions::show)),

@@ -119,8 +119,15 @@ pub(super) struct Share {
 
 /// What is sent beside what is not, as a bar with its figures.
 pub(super) fn token_bar(language: Language, shares: &[Share], size: &str) -> Markup {
-    let whole: u64 = shares.iter().map(|share| share.tokens).sum();
-    let sent: u64 = shares.iter().filter(|share| share.class != "rest").map(|share| share.tokens).sum();
+    let named: Vec<_> = shares.iter().map(|share| (*share, share_name(language, share.class))).collect();
+    named_token_bar(language, &named, size)
+}
+
+/// As [`token_bar`], with names of its own.
+pub(super) fn named_token_bar(language: Language, shares: &[(Share, &str)], size: &str) -> Markup {
+    let whole: u64 = shares.iter().map(|(share, _)| share.tokens).sum();
+    let sent = shares.iter().filter(|(share, _)| share.class != "rest");
+    let sent: u64 = sent.map(|(share, _)| share.tokens).sum();
     let label = match language {
         Language::English => format!("{} of {} tokens are sent", number(sent), number(whole)),
         Language::Chinese => format!("共 {} 词元,发送 {}", number(whole), number(sent)),
@@ -128,19 +135,21 @@ pub(super) fn token_bar(language: Language, shares: &[Share], size: &str) -> Mar
     let mut at = 0;
     html! {
         svg class={"tokens " (size)} role="img" aria-label=(label) {
-            @for share in shares.iter().filter(|share| share.tokens > 0) {
+            @for (share, _) in shares.iter().filter(|(share, _)| share.tokens > 0) {
                 rect class={"t-" (share.class)} x=(part(at, whole)) width=(part(share.tokens, whole)) y="0" height="100%" {}
                 ({ at += share.tokens; "" })
             }
         }
         ul.legend {
-            @for share in shares {
-                li {
-                    svg width="10" height="10" aria-hidden="true" { rect class={"t-" (share.class)} width="10" height="10" {} }
-                    (share_name(language, share.class)) " " b { (number(share.tokens)) }
-                }
-            }
+            @for (share, name) in shares { li { (swatch(share.class)) (name) " " b { (number(share.tokens)) } } }
         }
+    }
+}
+
+/// The colour of a legend's entry.
+pub(super) fn swatch(class: &str) -> Markup {
+    html! {
+        svg width="10" height="10" aria-hidden="true" { rect class={"t-" (class)} width="10" height="10" {} } " "
     }
 }
 

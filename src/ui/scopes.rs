@@ -108,7 +108,8 @@ fn list(language: Language, scopes: &[Scope]) -> Markup {
     )
 }
 
-fn first_steps(language: Language) -> Markup {
+/// What one does first.
+pub(super) fn first_steps(language: Language) -> Markup {
     let steps = [
         (
             language.say("Import", "导入"),

@@ -22,7 +22,8 @@ pub(super) fn turn(language: Language, turn: &Turn) -> Markup {
     }
 }
 
-fn tokens(language: Language, turn: &Turn) -> Markup {
+/// The tokens alone.
+pub(super) fn tokens(language: Language, turn: &Turn) -> Markup {
     let shares = turn.shares;
     let parts = [
         Share { class: "core", tokens: shares.core },

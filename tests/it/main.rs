@@ -36,6 +36,7 @@ mod messy;
 mod model;
 mod native;
 mod openapi;
+mod overview_page;
 mod pages;
 mod prompt_cache;
 mod properties;

@@ -11,16 +11,16 @@ use tokio::net::TcpListener;
 use crate::app::{ADMIN_KEY, Answer, Client, TestApp, User, unique};
 use crate::samples::{painter, warm_each};
 
-const HOSTILE: &str = "</pre><script>alert(1)</script> <img src=x onerror=alert(2)>";
+pub(crate) const HOSTILE: &str = "</pre><script>alert(1)</script> <img src=x onerror=alert(2)>";
 
 /// A browser with its cookie.
-struct Browser {
+pub(crate) struct Browser {
     http: Client,
     cookie: String,
 }
 
 impl Browser {
-    async fn sign_in(app: &TestApp, key: &str) -> Self {
+    pub(crate) async fn sign_in(app: &TestApp, key: &str) -> Self {
         let mut browser = Self { http: app.anonymous(), cookie: String::new() };
         let answer = browser.send("/ui/sign-in", &[("key", key)]).await;
         answer.expect_status(303);
@@ -33,17 +33,17 @@ impl Browser {
         browser
     }
 
-    async fn get_with(&self, path: &str, more: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn get_with(&self, path: &str, more: &[(&str, &str)]) -> Answer {
         let headers = [&[("cookie", self.cookie.as_str())], more].concat();
         self.http.send(Method::GET, path, &headers, Bytes::new()).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.get_with(path, &[]).await
     }
 
     /// The text of a page, which holds nothing that the policy of pages would stop.
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;
         answer.expect_status(200);
         assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{path}");
@@ -55,7 +55,7 @@ impl Browser {
     }
 
     /// Sends a form without its token.
-    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let headers =
             [("cookie", self.cookie.as_str()), ("content-type", "application/x-www-form-urlencoded")];
@@ -63,7 +63,7 @@ impl Browser {
     }
 
     /// Sends a form that a page of this browser holds.
-    async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let page = self.get("/ui/scopes").await;
         let (_, after) =
             page.text().split_once("name=\"form_token\" value=\"").expect("a form with its token");
@@ -73,14 +73,14 @@ impl Browser {
 }
 
 /// A stored key of a role that covers one user.
-async fn key(app: &TestApp, role: &str, users: &[&str], projects: &[&str]) -> String {
+pub(crate) async fn key(app: &TestApp, role: &str, users: &[&str], projects: &[&str]) -> String {
     let body = json!({"name": unique("key"), "role": role, "users": users, "projects": projects});
     let made = app.admin().post("/v1/keys", &body).await;
     made.expect_status(201);
     made.json()["key"].as_str().expect("a key").to_owned()
 }
 
-fn of(user: &User, page: &str) -> String {
+pub(crate) fn of(user: &User, page: &str) -> String {
     format!("/ui/users/{}/{page}", user.id)
 }
 

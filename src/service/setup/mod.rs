@@ -1,6 +1,7 @@
 //! The setup flow: what an administrator prepares, sees and applies. Pages and routes ask the same functions.
 
 mod apply;
+mod attention;
 mod browse;
 mod drafts;
 mod import;
@@ -16,6 +17,8 @@ pub use apply::{SetupApplied, SetupApply};
 pub use browse::{
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet,
 };
+pub use attention::{Attention, EndingKey};
+pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
 pub use drafts::{DraftBase, SetupDraft};
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,

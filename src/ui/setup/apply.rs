@@ -274,13 +274,13 @@ fn text(value: Option<&Value>) -> String {
 }
 
 /// A line of a difference: in both, only before, only after.
-pub(super) struct Line {
+pub(in crate::ui) struct Line {
     class: &'static str,
     text: String,
 }
 
 /// The lines of two documents, key by key, as their pretty text differs. Keys that are the same are left out.
-pub(super) fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Line> {
+pub(in crate::ui) fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Line> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut lines = Vec::new();
     for key in keys {
@@ -308,7 +308,7 @@ pub(super) fn difference(before: &Map<String, Value>, after: &Map<String, Value>
     lines
 }
 
-pub(super) fn diff_list(lines: &[Line]) -> Markup {
+pub(in crate::ui) fn diff_list(lines: &[Line]) -> Markup {
     html! {
         ul.diff {
             @for line in lines.iter().take(SHOWN_LINES) { li class=(line.class) { (line.text) } }

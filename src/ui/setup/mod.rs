@@ -10,6 +10,7 @@ mod scope;
 mod servers;
 mod versions;
 
+pub(super) use apply::{diff_list, difference};
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
