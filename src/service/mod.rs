@@ -88,17 +88,12 @@ pub use session_documents::{
     WarmDocument,
 };
 pub use setup::{
-    BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE,
-    ConfigVersionDocument, ConfigVersionList, DraftBase, HotOverview, ImportAnswer, ImportRequest,
+    Attention, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE,
+    ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer, ImportRequest,
     ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound,
     Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
     ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
     TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
-    Attention, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ConfigVersionDocument,
-    ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer, ImportRequest, ImportSource,
-    ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview,
-    QuarantinedEntry, ReadImport, SetupApplied, SetupApply, SetupDraft, ToolSheet, ToolUse, ToolsOverview,
-    Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
 };
 pub use usage::{HotTool, USAGE_DAYS};
 

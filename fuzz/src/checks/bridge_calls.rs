@@ -18,7 +18,7 @@ use crate::core::format::{Format, ModelCall, ReadFault};
 use crate::core::grant::{BridgeTool, Catalogs, Resolved, View};
 use crate::core::json::{self, JsonLimits};
 use crate::core::mend::unmap;
-use crate::core::messages::{MAX_USER_TEXT_CHARS, last_called_names, last_user_text};
+use crate::core::messages::{MAX_USER_TEXT_CHARS, last_calls, last_user_text};
 use crate::core::policy::Policy;
 use crate::core::profile::Profile;
 use crate::core::schema::{Validator, Verdict};
@@ -149,7 +149,7 @@ fn fitted(view: &View, format: Format, id: u32, arguments: Map<String, Value>) -
 
 fn conversation(messages: &str) {
     let Ok(messages) = serde_json::from_str::<Vec<Box<RawValue>>>(messages) else { return };
-    let names = last_called_names(&messages);
+    let names = last_calls(&messages).names;
     assert!(names.iter().all(|name| messages.iter().any(|message| message.get().len() > name.len())));
     if let Some(text) = last_user_text(&messages) {
         assert!(text.chars().count() <= MAX_USER_TEXT_CHARS, "{}", text.len());

@@ -14,11 +14,10 @@ mod trial;
 mod versions;
 
 pub use apply::{SetupApplied, SetupApply};
+pub use attention::{Attention, EndingKey};
 pub use browse::{
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet,
 };
-pub use attention::{Attention, EndingKey};
-pub use browse::{BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet};
 pub use drafts::{DraftBase, SetupDraft};
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
