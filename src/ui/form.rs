@@ -38,13 +38,6 @@ impl Form {
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
-
-    /// The fields of this prefix, by the rest of their names.
-    pub(super) fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.0
-            .iter()
-            .filter_map(move |(key, value)| key.strip_prefix(prefix).map(|rest| (rest, value.as_str())))
-    }
 }
 
 impl<S> FromRequest<S> for Form

@@ -76,7 +76,7 @@ fn answer(format: Format, call: &ModelCall, content: &Value, is_error: bool) {
     assert!(message.is_object(), "{message}");
     let id = call.request_id.clone().unwrap_or_else(|| Value::from(call.id.as_str()));
     assert!(call.id.is_empty() || holds(&message, &|value| *value == id), "{call:?} {message}");
-    let is_text = |value: &Value| *value == Value::from(text.as_str()) || value == content;
+    let is_text = |value: &Value| value.as_str() == Some(text.as_str()) || value == content;
     assert!(call.is_search || holds(&message, &is_text), "{text} is not in {message}");
 }
 

@@ -9,8 +9,11 @@ mod listing;
 mod mending;
 mod upload;
 
+/// Looks at one input, and panics where something does not hold.
+pub(crate) type Check = fn(&[u8]);
+
 /// Each target with its check.
-pub(crate) const CHECKS: [(&str, fn(&[u8])); 7] = [
+pub(crate) const CHECKS: [(&str, Check); 7] = [
     ("bridge_calls", bridge_calls::check),
     ("lexical_build", lexical::build),
     ("lexical_search", lexical::search),

@@ -21,7 +21,7 @@ pub(crate) fn check(input: &[u8]) {
         ranking(answer, dialect, documents, is_html);
         if let Ok(vectors) = vectors::all(answer, dialect, documents, is_html) {
             assert_eq!(vectors.len(), documents, "{dialect:?}");
-            let mut widths = vectors.iter().flatten().map(|vector| vector.width());
+            let mut widths = vectors.iter().flatten().map(crate::core::embedding::Embedding::width);
             let width = widths.next();
             assert!(width.is_some() && widths.all(|other| Some(other) == width), "{dialect:?}");
         }

@@ -29,9 +29,9 @@ pub fn refused(schema: &str, target: &SchemaTarget, strict: bool) -> Vec<String>
     }
     checker.schema(&root, "", true);
     if target.dialect == Dialect::JsonSchema {
-        let mut document = Value::Object(root.clone());
-        document.as_object_mut().unwrap().shift_remove("$schema");
-        if let Err(error) = jsonschema::meta::validate(&document) {
+        let mut document = root.clone();
+        document.shift_remove("$schema");
+        if let Err(error) = jsonschema::meta::validate(&Value::Object(document)) {
             checker.faults.push(format!("no valid schema: {error}"));
         }
     }

@@ -142,11 +142,15 @@ impl Toolrack {
             None
         } else {
             let write = SetupWrite { config: config_write, catalog: catalog_write };
+            let forgets = write.config.as_ref().is_some_and(|config| config.forget_missed_queries);
             let (service, scope, kept) = (self.clone(), scope.clone(), new_catalog);
             let after = uncancelled(async move {
                 let most = service.0.limits.keys.scopes;
                 let written = service.0.store.write_setup(&scope, write).await;
                 let row = written.map_err(|error| begun_too_many(error, most))?;
+                if forgets {
+                    service.usage().forget_missed(&scope);
+                }
                 if let Some(catalog) = kept {
                     service.keep_catalog(&catalog).await;
                 }

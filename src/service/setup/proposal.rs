@@ -5,11 +5,15 @@ use utoipa::ToSchema;
 
 use super::input::{SetupInput, Sources};
 use crate::core::grant::{Selection, View};
+use crate::core::id::Scope;
 use crate::core::proposal::{ListingPreview, Proposal, ProposalInput, TokenPrediction, preview, propose};
 use crate::core::target::Target;
 use crate::core::warning::Warning;
 use crate::service::context::{GrantFields, window};
-use crate::service::{Error, Toolrack, blocking};
+use crate::service::{Caller, Error, Toolrack, blocking};
+
+/// Calls of so many days tell which tools are used most: the usual window of `hot_tools`.
+const USAGE_WINDOW_DAYS: u32 = 14;
 
 /// For whom costs are told. What is absent is the config's, and the format `canonical`.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +36,9 @@ pub struct PreviewAnswer {
 impl Toolrack {
     /// Proposes groups, core tools and toolsets for a scope. Nothing is stored.
     pub async fn propose_setup(&self, draft: SetupInput, fields: PlanFields) -> Result<Proposal, Error> {
+        let Caller { user, project, .. } = &draft.caller;
+        let scope = project.clone().map_or_else(|| Scope::User(user.clone()), Scope::Project);
+        let usage = self.tool_calls(&scope, USAGE_WINDOW_DAYS).await?;
         let (mut sources, target, window) = self.planned(draft, fields).await?;
         blocking(move || {
             let mut warnings = std::mem::take(&mut sources.warnings);
@@ -43,7 +50,7 @@ impl Toolrack {
                 selections: &sources.selections,
                 target,
                 window,
-                usage: &[],
+                usage: &usage,
             });
             warnings.append(&mut proposal.warnings);
             Proposal { warnings, ..proposal }

@@ -35,7 +35,7 @@ async fn a_newer_or_reworked_schema_is_refused_with_the_reason() {
 
     let mut connection = connect(&file).await;
     let later = "CREATE TABLE later (id BIGINT)";
-    let newer = [&MIGRATIONS[..], &[(99, "later", later)]].concat();
+    let newer = [MIGRATIONS, &[(99, "later", later)]].concat();
     migrate(&mut connection, &newer).await.unwrap();
     let error = open(&file).await.unwrap_err();
     assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 10 }), "{error}");

@@ -253,7 +253,7 @@ fn breaks(language: Language, overview: &Overview, days: &Days<'_>) -> Markup {
     card(title, note, &content)
 }
 
-fn break_name<'a>(language: Language, code: &'a str) -> &'a str {
+fn break_name(language: Language, code: &str) -> &str {
     match code {
         "warm" => language.say("Found tools joined", "找到的工具加入"),
         "evicted" => language.say("Warm tools had to leave", "热工具被移出"),

@@ -270,7 +270,7 @@ fn same(stored: Option<&Value>, draft: Option<&Value>) -> bool {
 }
 
 fn text(value: Option<&Value>) -> String {
-    value.map(ToString::to_string).unwrap_or_else(|| "—".to_owned())
+    value.map_or_else(|| "—".to_owned(), ToString::to_string)
 }
 
 /// A line of a difference: in both, only before, only after.

@@ -216,8 +216,7 @@ async fn from_server(
     }
     let before = present_tools(service, place, draft).await?;
     // The server's list is all of its group.
-    let of_server =
-        |entry: &Box<RawValue>| identity(entry).is_some_and(|(group, _)| group == form.text("name"));
+    let of_server = |entry: &RawValue| identity(entry).is_some_and(|(group, _)| group == form.text("name"));
     let others = before.into_iter().filter(|entry| !of_server(entry)).collect();
     draft.tools = Some(joined(others, answer.tools));
     draft.source = "mcp".to_owned();

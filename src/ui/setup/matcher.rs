@@ -28,7 +28,6 @@ const NUMBERS: [&str; 3] = ["top_n", "max_documents", "timeout_ms"];
 /// What the page shows beside the form.
 #[derive(Default)]
 struct Tried {
-    query: String,
     answer: Option<MatcherTestAnswer>,
     refusal: Option<Problem>,
 }
@@ -86,7 +85,7 @@ async fn try_out(
     query: &str,
     within: Duration,
 ) -> Result<Tried, Problem> {
-    let mut tried = Tried { query: query.to_owned(), ..Tried::default() };
+    let mut tried = Tried::default();
     let mut matcher = draft.config.get("matcher").cloned().unwrap_or_else(|| json!({}));
     if let (Some(key), Value::Object(matcher)) = (&draft.api_key, &mut matcher) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());

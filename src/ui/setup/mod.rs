@@ -1,6 +1,7 @@
 //! The setup flow: six pages around one draft. What agents see changes by the last of them alone.
 
 mod apply;
+mod groups;
 mod import;
 mod lists;
 mod matcher;
@@ -34,6 +35,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/{kind}/{id}/setup/discard", post(discard)),
         ("/ui/{kind}/{id}/setup/import", get(import::show).post(import::read)),
         ("/ui/{kind}/{id}/setup/review", get(review::show).post(review::decide)),
+        ("/ui/{kind}/{id}/setup/groups", get(groups::show).post(groups::edit)),
         ("/ui/{kind}/{id}/setup/servers", get(servers::show).post(servers::change)),
         ("/ui/{kind}/{id}/setup/matcher", get(matcher::show).post(matcher::save)),
         ("/ui/{kind}/{id}/setup/scope", get(scope::show).post(scope::save)),

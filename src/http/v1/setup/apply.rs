@@ -65,7 +65,7 @@ fn config_schema() -> RefOr<Schema> {
 /// Writes the config and the catalog of a project, or of a user where none is named, in one transaction: both, or nothing. With
 /// `dry_run` it tells what would change. The ETag stands for both (`"<config revision>-<catalog version>"`); with it in
 /// `If-Match` nothing is written over what somebody else stored in the meantime.
-#[utoipa::path(post, path = "/v1/setup/apply", operation_id = "apply_setup", tag = "setup",
+#[utoipa::path(post, path = "/v1/setup/apply", operation_id = "apply_setup", tag = "configs",
     params(WriteQuery, ("If-Match" = Option<String>, Header, description = IF_MATCH)),
     request_body = SetupApplyBody,
     responses(
