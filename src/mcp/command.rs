@@ -8,17 +8,22 @@ use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use super::fault::{McpFailure, McpFault};
 use super::session::Trouble;
 
 /// What a command gets of the service's own variables.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
+
+/// How long is waited for the last of what a command that ended wrote.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The end of standard error that is kept, in bytes.
 const STDERR_BYTES: usize = 2_048;
@@ -42,6 +47,8 @@ pub(super) struct Running {
     child: Child,
     group: Option<Pid>,
     stderr: Arc<Mutex<Vec<u8>>>,
+    /// Reads it.
+    reader: JoinHandle<()>,
 }
 
 /// The ends of a command's pipes.
@@ -69,12 +76,12 @@ pub(super) fn start(
     })?;
     let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let stderr = Arc::default();
-    let running = Running { child, group, stderr: Arc::clone(&stderr) };
     let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
         return Err(failed("has no pipes"));
     };
-    tokio::spawn(keep_end(errors, stderr));
+    let stderr = Arc::default();
+    let reader = tokio::spawn(keep_end(errors, Arc::clone(&stderr)));
+    let running = Running { child, group, stderr, reader };
     let stdout = Counted { inner: stdout, left: most, trouble: trouble.clone() };
     Ok((running, (stdout, stdin)))
 }
@@ -90,6 +97,8 @@ impl Running {
         if failure.fault != McpFault::CommandFailed {
             return Some(failure);
         }
+        // What it wrote last may still be in the pipe, which something that left its group may keep open.
+        drop(tokio::time::timeout(LAST_WORDS, &mut self.reader).await);
         let code = status.ok().and_then(|status| status.code());
         let status = code.map(|code| format!(" with status {code}")).unwrap_or_default();
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);

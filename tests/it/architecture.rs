@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("mcp", &["core", "rerank"]),
     ("core", &[]),
     ("config", &[]),
+    ("fuzz_corpus", &["core", "rerank"]),
     ("telemetry", &["config"]),
 ];
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::lists::{Groups, add_names, remove_names};
 use super::{Step, keep, step_page};
-use crate::core::policy::merge_patch;
+use crate::core::policy::apply_patch;
 use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
 use crate::http::problem::Problem;
 use crate::service::{PlanFields, SetupDraft, Toolrack};
@@ -41,8 +41,8 @@ pub(super) async fn edit(
     let name = form.text("name");
     match form.text("do") {
         "take" => {
-            let mut config = Value::Object(std::mem::take(&mut draft.config));
-            merge_patch(&mut config, &Value::Object(proposal.patch));
+            let config = Value::Object(std::mem::take(&mut draft.config));
+            let config = apply_patch(&config, &Value::Object(proposal.patch));
             draft.config = config.as_object().cloned().unwrap_or_default();
         }
         "again" => {

@@ -36,7 +36,7 @@ fn intended(path: &str) -> Option<&'static [&'static str]> {
         path if path.starts_with("/v1/keys") => &["admin"],
         path if path.ends_with("/approve") || path.ends_with("/reject") => &["admin"],
         path if AGENT.contains(&path) || path.contains("/sessions") => &["admin", "agent"],
-        path if ["/config", "/catalog", "/setup"].iter().any(|part| path.contains(part)) => {
+        path if ["/config", "/catalog", "/setup", "/mcp-servers"].iter().any(|part| path.contains(part)) => {
             &["admin", "setup"]
         }
         other => panic!("{other}: say who may ask it"),
@@ -53,9 +53,15 @@ fn body(operation: &str, user: &str, project: Option<&str>) -> Value {
         "bridge" => json!({"call": {"id": "1", "name": "echo", "arguments": {}}}),
         "test_matcher" => json!({"matcher": {"endpoint": "https://rerank.example/"}}),
         "import_setup" => json!({"document": tools}),
+        "apply_setup" => json!({"config": {}}),
+        "list_mcp_tools" => json!({"name": "echo", "server": {"url": MCP_SERVER}}),
         "release_tools" | "pin_tools" | "unpin_tools" => return json!({"names": ["echo"]}),
         "create_key" => return json!({"name": "x", "role": "metrics"}),
         name if name.starts_with("approve_") || name.starts_with("reject_") => return json!({"tools": []}),
+        name if name.starts_with("put_") && name.ends_with("_mcp_server") => {
+            return json!({"url": MCP_SERVER});
+        }
+        name if name.starts_with("restore_") => return json!({"revision": 1}),
         name if name.starts_with("put_") && name.ends_with("_catalog") => return json!({"tools": tools}),
         name if name.starts_with("patch_") && name.ends_with("_catalog") => return json!({"upsert": tools}),
         _ => return json!({}),
@@ -130,9 +136,22 @@ fn without_request(answer: &Answer) -> Value {
 
 async fn fill(app: &TestApp, user: &str, project: &str) {
     let tools = json!({"tools": [{"name": "echo", "description": "Says it again."}]});
-    app.admin().put(&format!("/v1/users/{user}/catalog"), &tools).await.ok();
-    app.admin().put(&format!("/v1/projects/{project}/catalog"), &tools).await.ok();
+    for scope in [format!("/v1/users/{user}"), format!("/v1/projects/{project}")] {
+        app.admin().put(&format!("{scope}/catalog"), &tools).await.ok();
+        app.admin().put(&format!("{scope}/config"), &json!({})).await.ok();
+    }
+    add_servers(app, user, project).await;
 }
+
+/// MCP servers, which an operation before may have deleted.
+async fn add_servers(app: &TestApp, user: &str, project: &str) {
+    for scope in [format!("/v1/users/{user}"), format!("/v1/projects/{project}")] {
+        app.admin().put(&format!("{scope}/mcp-servers/echo"), &json!({"url": MCP_SERVER})).await.ok();
+    }
+}
+
+/// There is no such host (RFC 2606).
+const MCP_SERVER: &str = "https://mcp.invalid/mcp";
 
 #[tokio::test]
 async fn only_the_intended_keys_pass() {
@@ -165,6 +184,7 @@ async fn only_the_intended_keys_pass() {
         }
         let Some(intended) = intended(path) else { continue };
         for (role, key) in &roles {
+            add_servers(&app, USER, PROJECT).await;
             let client = app.with_key(&key.key);
             let own = asked.send(&client, USER, Some(PROJECT)).await;
             if !intended.contains(role) {
