@@ -106,12 +106,12 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "A tool's texts speak to the model in place of describing the tool: look at it before agents do. It is stored all the same.",
     ),
     (
-        "tool_held",
-        "With `require_review_on_change`: the uploaded version of a tool waits for an administrator, and the approved one stays in use.",
-    ),
-    (
         "too_many_tools",
         "More tools always stand in the array than the provider takes: its assemblies are refused until fewer are core.",
+    ),
+    (
+        "tool_held",
+        "With `require_review_on_change`: the uploaded version of a tool waits for an administrator, and the approved one stays in use.",
     ),
     (
         "tool_left_out",
