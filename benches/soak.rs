@@ -5,10 +5,12 @@
 //! a config, a catalog) is not there after a kill, or when the memory of the last tenth is not within a tenth of that of
 //! the third. `cargo bench --bench soak -- [SECONDS]`, 600 by default. Linux.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write as _;
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -21,12 +23,14 @@ use tokio::task::JoinSet;
 use support::endpoint;
 use support::process::Service;
 use support::tenant::{Shared, Tenant};
+use support::watch::Watch;
 
 #[path = "soak"]
 mod support {
     pub(crate) mod endpoint;
     pub(crate) mod process;
     pub(crate) mod tenant;
+    pub(crate) mod watch;
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -35,11 +39,12 @@ const TENANTS: usize = 200;
 /// Tenants that ask at the same time.
 const WORKERS: usize = 16;
 const DEFAULT_SECONDS: u64 = 600;
-/// When the program is killed, in hundredths of the time: before the memory is watched, which starts anew each time.
-const KILLS: [u32; 3] = [5, 10, 15];
-/// When memory is compared, in hundredths: in a run of ten minutes, the third and the last.
-const EARLY: std::ops::Range<u32> = 20..30;
-const LATE: std::ops::Range<u32> = 90..100;
+/// When the program is killed, in hundredths of the time: long enough before the memory is watched, since its caches are empty
+/// then.
+const KILLS: [u32; 3] = [3, 6, 9];
+/// When memory is compared, in tenths: in a run of ten minutes, the third and the last.
+const EARLY: Range<usize> = 2..3;
+const LATE: Range<usize> = 9..10;
 /// By how much the later figure may be above the earlier one.
 const FLAT: f64 = 1.10;
 
@@ -59,8 +64,7 @@ async fn soak(time: Duration) -> Result<()> {
         url,
         killed: AtomicBool::new(false),
         over: AtomicBool::new(false),
-        answers: AtomicU64::new(0),
-        shed: AtomicU64::new(0),
+        answers: Mutex::new(BTreeMap::new()),
         checked: AtomicU64::new(0),
         http: reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(90)).build()?,
     });
@@ -70,7 +74,7 @@ async fn soak(time: Duration) -> Result<()> {
         workers.spawn(async move { work(worker, &shared, &endpoint).await });
     }
     let started = Instant::now();
-    let (mut early, mut late, mut kills) = (Vec::new(), Vec::new(), KILLS.as_slice());
+    let (mut watch, mut kills) = (Watch::new(), KILLS.as_slice());
     while started.elapsed() < time {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}
@@ -79,9 +83,9 @@ async fn soak(time: Duration) -> Result<()> {
                 return Err("a worker ended before its time".into());
             }
         }
-        let at = (100.0 * started.elapsed().as_secs_f64() / time.as_secs_f64()) as u32;
+        let share = started.elapsed().as_secs_f64() / time.as_secs_f64();
         if let Some((kill, rest)) = kills.split_first()
-            && at >= *kill
+            && 100.0 * share >= f64::from(*kill)
         {
             kills = rest;
             shared.killed.store(true, Ordering::SeqCst);
@@ -90,25 +94,21 @@ async fn soak(time: Duration) -> Result<()> {
             shared.killed.store(false, Ordering::SeqCst);
             urls.send(service.url().to_owned())?;
         }
-        let resident = service.resident_mib()?;
-        if EARLY.contains(&at) {
-            early.push(resident);
-        } else if LATE.contains(&at) {
-            late.push(resident);
-        }
+        watch.look(&service, &shared.http, share).await?;
     }
     shared.over.store(true, Ordering::SeqCst);
     while let Some(ended) = workers.join_next().await {
         ended??;
     }
-    let mean = |samples: &[f64]| samples.iter().sum::<f64>() / samples.len().max(1) as f64;
-    let (early, late) = (mean(&early), mean(&late));
+    let (early, late) = (watch.mean(EARLY), watch.mean(LATE));
+    let answers = shared.answers.lock().map_err(|_| "a worker panicked")?;
     let figures = json!({
         "seconds": time.as_secs(),
         "kills": KILLS.len() - kills.len(),
-        "answers": shared.answers.load(Ordering::Relaxed),
-        "shed": shared.shed.load(Ordering::Relaxed),
+        "answers": answers.values().sum::<u64>(),
+        "answers_by_status": *answers,
         "promises_checked": shared.checked.load(Ordering::Relaxed),
+        "tenths": watch.document(),
         "resident_mib_early": early.round(),
         "resident_mib_late": late.round(),
     });

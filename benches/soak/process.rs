@@ -6,12 +6,16 @@ use std::process::{Child, Command, Stdio};
 
 use super::super::Result;
 
-/// Caches that are full before the memory is watched: every write of a catalog fills them with another version.
-const SMALL_CACHES: [(&str, &str); 4] = [
+/// Caches that are full before the memory is watched, since every write makes other keys of them; and fewer slots and places
+/// to wait than workers, so that some requests are shed.
+const SETTINGS: [(&str, &str); 7] = [
     ("TOOLRACK_CACHE_CATALOGS_BYTES", "8388608"),
     ("TOOLRACK_CACHE_VIEWS_BYTES", "4194304"),
     ("TOOLRACK_CACHE_VECTORS_BYTES", "4194304"),
+    ("TOOLRACK_CACHE_ANSWERS_BYTES", "524288"),
     ("TOOLRACK_CACHE_SESSIONS", "300"),
+    ("TOOLRACK_LIMITS_CONCURRENT_REQUESTS", "8"),
+    ("TOOLRACK_LIMITS_WAITING_REQUESTS", "6"),
 ];
 
 pub(crate) struct Service {
@@ -26,7 +30,7 @@ impl Service {
         command.args(["serve", "--no-auth", "--listen", "127.0.0.1:0", "--database-url"]);
         command.arg(format!("sqlite://{}", folder.join("toolrack.db").display())).env_clear();
         command.env("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").env("TOOLRACK_LOG_LEVEL", "off");
-        command.envs(SMALL_CACHES);
+        command.envs(SETTINGS);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("no output")?;
         let mut line = String::new();

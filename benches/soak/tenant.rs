@@ -1,6 +1,9 @@
 //! One tenant: what it asks at random, and what the answers that arrived have promised it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -12,8 +15,10 @@ use super::super::Result;
 
 const TOOLS: usize = 40;
 const SESSIONS: usize = 3;
-/// Codes of answers that a limit explains.
-const SHED: [&str; 3] = ["overloaded", "rate_limited", "too_many_requests"];
+/// The code of a 5xx that a limit explains: neither a slot nor a place in the queue was free (`http::gate`).
+const SHED: &str = "overloaded";
+/// How long is waited after a request that was shed or not answered.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What all workers have in common.
 pub(crate) struct Shared {
@@ -21,14 +26,15 @@ pub(crate) struct Shared {
     /// While the program is down.
     pub(crate) killed: AtomicBool,
     pub(crate) over: AtomicBool,
-    pub(crate) answers: AtomicU64,
-    pub(crate) shed: AtomicU64,
+    /// Answers by status, and by code where they are problems.
+    pub(crate) answers: Mutex<BTreeMap<String, u64>>,
     pub(crate) checked: AtomicU64,
     pub(crate) http: reqwest::Client,
 }
 
 impl Shared {
-    /// The document of an answer; `None` when it did not arrive because the program was killed.
+    /// The document of an answer; `None` when it did not arrive because the program was killed. One that was shed did nothing
+    /// and is answered as any other.
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<(u16, Value)>> {
         let url = self.url.borrow().clone();
         let mut request = self.http.request(method.clone(), format!("{url}{path}"));
@@ -47,15 +53,29 @@ impl Shared {
                 return if is_down { Ok(None) } else { Err(format!("{method} {path}: {error:?}").into()) };
             }
         };
-        self.answers.fetch_add(1, Ordering::Relaxed);
         let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        if status >= 500 {
-            if !SHED.iter().any(|code| document["code"] == *code) {
-                return Err(format!("{method} {path}: {status} {document}").into());
-            }
-            self.shed.fetch_add(1, Ordering::Relaxed);
+        if status >= 500 && document["code"] != SHED {
+            return Err(format!("{method} {path}: {status} {document}").into());
+        }
+        let kind = match document["code"].as_str() {
+            Some(code) if status >= 400 => format!("{status} {code}"),
+            _ => status.to_string(),
+        };
+        *self.answers.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+        if status == 503 {
+            tokio::time::sleep(PAUSE).await;
         }
         Ok(Some((status, document)))
+    }
+
+    /// As [`Self::send`], for what has to be done: again, while it is shed.
+    async fn insist(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<(u16, Value)>> {
+        loop {
+            match self.send(method.clone(), path, body).await? {
+                Some((503, _)) => {}
+                answered => return Ok(answered),
+            }
+        }
     }
 }
 
@@ -120,10 +140,10 @@ impl Tenant {
             (Method::PUT, self.path("config"), self.config_document(1_000)),
         ] {
             loop {
-                match shared.send(method.clone(), &path, Some(&body)).await? {
+                match shared.insist(method.clone(), &path, Some(&body)).await? {
                     Some((200 | 201, _)) => break,
                     Some((status, document)) => return Err(format!("{path}: {status} {document}").into()),
-                    None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                    None => tokio::time::sleep(PAUSE).await,
                 }
             }
         }
@@ -155,7 +175,7 @@ impl Tenant {
     }
 
     async fn catalog_version(&self, shared: &Shared) -> Result<Option<String>> {
-        let read = shared.send(Method::GET, &self.path("catalog"), None).await?;
+        let read = shared.insist(Method::GET, &self.path("catalog"), None).await?;
         let Some((_, document)) = read else { return Ok(None) };
         let version = document["catalog_version"].as_str().ok_or("a catalog without a version")?;
         Ok(Some(version.to_owned()))
@@ -261,7 +281,7 @@ impl Tenant {
 
     /// Compares what is stored with what was promised.
     pub(crate) async fn check(&mut self, shared: &Shared) -> Result<()> {
-        let Some((_, config)) = shared.send(Method::GET, &self.path("config"), None).await? else {
+        let Some((_, config)) = shared.insist(Method::GET, &self.path("config"), None).await? else {
             return Ok(());
         };
         let found = config["listing_max_tokens"].as_u64();
@@ -273,7 +293,7 @@ impl Tenant {
         self.catalog.settle(version, &format!("catalog of {}", self.user))?;
         for session in 0..SESSIONS {
             let path = self.path(&format!("sessions/s{session}"));
-            let Some((status, document)) = shared.send(Method::GET, &path, None).await? else {
+            let Some((status, document)) = shared.insist(Method::GET, &path, None).await? else {
                 return Ok(());
             };
             let warm = &mut self.sessions[session];
