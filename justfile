@@ -47,7 +47,7 @@ deny:
 
 # A bill of materials, toolrack.cdx.json (cargo install cargo-cyclonedx --locked).
 sbom:
-    cargo cyclonedx --format json
+    cargo cyclonedx --format json --spec-version 1.5
 
 # The main job, step by step.
 demo:
