@@ -2,21 +2,21 @@
 //!
 //! Everything here is a function of the set of tools: the order of an upload never shows.
 
+mod upload;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::digest::{Digest, Hasher, push_string};
-use super::format::ingest::{EntryLimits, Rejected, read_entries};
 use super::format::{TokenCounts, names};
-use super::hidden::hidden_in_text;
 use super::lookalike;
-use super::schema::takes_object;
-use super::suspicion;
 use super::target::{Made, Target, TargetTool};
 use super::text::short_description;
 use super::tokens;
 use super::tool::{Tool, ToolKey};
 use super::warning::Warning;
+
+pub use upload::{Upload, read_upload, text_warnings};
 
 /// Token counts that are stored with a tool: made once, at upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -330,103 +330,6 @@ impl<'a> NameIndex<'a> {
     }
 }
 
-/// What reading an upload gave.
-#[derive(Debug, Default)]
-pub struct Upload {
-    /// Unique by (group, name).
-    pub tools: BTreeMap<ToolKey, Arc<Tool>>,
-    pub warnings: Vec<Warning>,
-    /// Why entries were set aside, one reason each, for counting.
-    pub rejected: Vec<&'static str>,
-    /// Tools with suspicious texts.
-    suspicious: usize,
-}
-
-/// Most tools that the entries of one upload may hold in lists of their own, as Gemini's do: five times what a catalog
-/// holds by default.
-const MAX_LISTED_TOOLS: usize = 100_000;
-
-/// Reads the entries of an upload. `pointer` is where their list stands in the request.
-pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimits, pointer: &str) -> Upload {
-    let mut upload = Upload::default();
-    let mut room = MAX_LISTED_TOOLS;
-    for (at, entry) in entries.enumerate() {
-        let mut take = |inside: &str, read: Result<Tool, Rejected>| match read {
-            Ok(tool) => upload.take(tool, &format!("{pointer}/{at}{inside}")),
-            Err(rejected) => {
-                let place = format!("{pointer}/{at}{inside}{}", rejected.pointer);
-                upload.set_aside(rejected.reason, &rejected.detail, place, rejected.name);
-            }
-        };
-        read_entries(entry, limits, &mut room, &mut take);
-    }
-    let untold = upload.suspicious.saturating_sub(suspicion::MAX_TOOLS);
-    if untold > 0 {
-        let detail = format!("{untold} more tools have suspicious texts");
-        upload.warnings.push(Warning::new("more_warnings", detail));
-    }
-    upload
-}
-
-impl Upload {
-    fn take(&mut self, tool: Tool, pointer: &str) {
-        if let Some(warning) = hidden_warning(&tool) {
-            self.warnings.push(warning.at(pointer).for_tool(tool.name()));
-        }
-        if !takes_object(tool.parameters()) {
-            let detail = "the schema's root is no object: arguments are sent under the key `value`, and are not checked";
-            self.warnings.push(Warning::new("schema_not_object", detail).at(pointer).for_tool(tool.name()));
-        }
-        if let Some(warning) = suspicion::warning(tool.body()) {
-            self.suspicious += 1;
-            if self.suspicious <= suspicion::MAX_TOOLS {
-                self.warnings.push(warning.at(pointer).for_tool(tool.name()));
-            }
-        }
-        match self.tools.get(&tool.key()) {
-            Some(first) if first.digest() == tool.digest() => {}
-            Some(first) => {
-                let (stays, goes) = if first.digest() < tool.digest() {
-                    (None, tool)
-                } else {
-                    (Some(tool), (**first).clone())
-                };
-                let detail = format!(
-                    "two different tools `{}` in group `{}`; the one with the smaller digest stays",
-                    goes.name(),
-                    goes.group()
-                );
-                self.set_aside("duplicate_name", &detail, pointer.to_owned(), Some(goes.name().to_owned()));
-                if let Some(tool) = stays {
-                    self.tools.insert(tool.key(), Arc::new(tool));
-                }
-            }
-            None => {
-                self.tools.insert(tool.key(), Arc::new(tool));
-            }
-        }
-    }
-
-    fn set_aside(&mut self, reason: &'static str, detail: &str, pointer: String, name: Option<String>) {
-        let mut warning = Warning::new("tool_quarantined", format!("{reason}: {detail}")).at(pointer);
-        warning.tool = name;
-        self.warnings.push(warning);
-        self.rejected.push(reason);
-    }
-}
-
-/// The warning about a tool whose texts hold characters that nobody sees.
-fn hidden_warning(tool: &Tool) -> Option<Warning> {
-    let hidden = hidden_in_text(tool.body());
-    let detail = format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
-    (hidden > 0).then(|| Warning::new("hidden_characters", detail))
-}
-
-/// What an upload warns of in the texts of one tool.
-pub fn text_warnings(tool: &Tool) -> Vec<Warning> {
-    [hidden_warning(tool), suspicion::warning(tool.body())].into_iter().flatten().collect()
-}
-
 /// What a write does to a catalog.
 #[derive(Debug)]
 pub struct Change {
@@ -532,6 +435,7 @@ pub fn patch(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::format::ingest::EntryLimits;
 
     const LIMITS: EntryLimits = EntryLimits { bytes: 256 * 1024, depth: 64 };
 

@@ -102,7 +102,7 @@ impl Kept<'_> {
 }
 
 /// What stands for a schema that the upload left out or gave as null.
-const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
+pub(super) const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 impl Tool {
     /// Puts a tool together from checked parts.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 
 use crate::http::auth::is_open;
+use crate::http::pages::is_page as has_forms;
 use crate::http::problem::{Code, Problem};
 
 /// For HTML: files and answers of this server, pictures that style sheets hold, and nothing else.
@@ -44,8 +45,8 @@ pub(crate) fn protect(headers: &mut HeaderMap, path: &str) {
         .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/html"));
     let policy = if is_page { PAGE_POLICY } else { DATA_POLICY };
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
-    // Nobody else is told of a page. Where not even this server is, a browser does not say where a form comes from either.
-    let referrer = if is_page { "same-origin" } else { "no-referrer" };
+    // Where not even this server is told of a page, a browser does not say where its forms come from either.
+    let referrer = if has_forms(path) { "same-origin" } else { "no-referrer" };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     for (name, value) in ALWAYS {
         headers.insert(name, value);

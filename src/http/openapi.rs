@@ -125,14 +125,14 @@ fn complete_parameter(parameter: &mut RefOr<Parameter>) {
         parameter.schema = Some(Schema::from(text.build()).into());
         return;
     }
-    let about = match parameter.name.as_str() {
-        "user" => "Identifier of the user",
-        "project" => "Identifier of the project",
-        "session" => "Identifier of the session",
+    let (about, example) = match parameter.name.as_str() {
+        "user" => ("Identifier of the user", "ada"),
+        "project" => ("Identifier of the project", "apollo"),
+        "session" => ("Identifier of the session", "s1"),
         _ => return,
     };
-    let schema =
-        ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(MAX_ID_CHARS));
+    let schema = ObjectBuilder::new().schema_type(Type::String).examples([example]);
+    let schema = schema.min_length(Some(1)).max_length(Some(MAX_ID_CHARS));
     parameter.schema = Some(Schema::from(schema.pattern(Some("^[A-Za-z0-9._@:-]+$")).build()).into());
     if parameter.description.is_none() {
         parameter.description = Some(about.to_owned());

@@ -17,10 +17,10 @@ use url::Url;
 
 use super::command::{self, Running};
 use super::fault::{McpFailure, McpFault};
-use super::guarded::{Clients, GuardedClient};
+use super::guarded::GuardedClient;
 use super::session::{Handler, MAX_TOTAL_BYTES, Session, Trouble};
 use super::{McpAddress, McpBounds, McpListing, OnChange, OnRead, ToolSource};
-use crate::rerank::{AddressPolicy, SystemLookup, check_url};
+use crate::rerank::{AddressPolicy, GuardedClients, SystemLookup, check_url};
 
 /// Largest answer, in bytes: one page of tools.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
@@ -41,7 +41,7 @@ const WATCH_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lists tools of servers over HTTP and of commands that the operator allows.
 pub struct McpClient {
     policy: Arc<AddressPolicy>,
-    clients: Clients,
+    clients: GuardedClients,
     commands: Vec<String>,
     running: Semaphore,
 }
@@ -69,7 +69,7 @@ impl McpClient {
         lookup: &Arc<dyn Resolve>,
     ) -> Result<Self, reqwest::Error> {
         let policy = Arc::new(policy);
-        let clients = Clients::new(&policy, lookup)?;
+        let clients = GuardedClients::new(&policy, lookup)?;
         Ok(Self { policy, clients, commands, running: Semaphore::new(PARALLEL) })
     }
 
@@ -80,7 +80,7 @@ impl McpClient {
         streams: Arc<dyn SseRetryPolicy>,
         (handler, trouble): (Handler, &Trouble),
     ) -> Result<Session, McpFailure> {
-        let client = self.clients.for_session(url.scheme() == "http", trouble);
+        let client = GuardedClient::new(&self.clients, url.scheme() == "http", trouble);
         Session::open(transport(client, url, headers, streams)?, handler, false).await
     }
 

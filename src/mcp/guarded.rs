@@ -5,13 +5,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use reqwest::dns::Resolve;
+use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, redirect, retry};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
@@ -21,61 +19,24 @@ use sse_stream::Sse;
 
 use super::fault::{McpFailure, McpFault};
 use super::session::Trouble;
-use crate::rerank::{AddressPolicy, BlockedAddress, GuardedResolver};
-
-/// Leaves room for a second address of a name that does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Below the idle time-outs of the usual proxies.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+use crate::rerank::{BlockedAddress, GuardedClients};
 
 /// What `rmcp`'s client says of an answer that is no success begins with this; the status follows.
 const STATUS_PREFIX: &str = "HTTP ";
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// The HTTP clients of all sessions.
-#[derive(Debug, Clone)]
-pub(super) struct Clients {
-    https: Client,
-    /// For `http` URLs: its resolver admits only addresses that the policy covers.
-    plain: Client,
-}
-
-impl Clients {
-    pub(super) fn new(
-        policy: &Arc<AddressPolicy>,
-        lookup: &Arc<dyn Resolve>,
-    ) -> Result<Self, reqwest::Error> {
-        let builder = |plain| {
-            let resolver = GuardedResolver { policy: Arc::clone(policy), lookup: Arc::clone(lookup), plain };
-            Client::builder()
-                .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(resolver)
-                // A redirect or a proxy would lead past the address policy.
-                .redirect(redirect::Policy::none())
-                .no_proxy()
-                .retry(retry::never())
-                .connect_timeout(CONNECT_TIMEOUT)
-                .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        };
-        let https = builder(false).https_only(true).build()?;
-        // It never speaks TLS, so it loads no certificates.
-        let plain = builder(true).tls_certs_only([]).build()?;
-        Ok(Self { https, plain })
-    }
-
-    pub(super) fn for_session(&self, is_plain: bool, trouble: &Trouble) -> GuardedClient {
-        let client = if is_plain { self.plain.clone() } else { self.https.clone() };
-        GuardedClient { client, trouble: trouble.clone() }
-    }
-}
-
 /// The client of one session.
 #[derive(Clone)]
 pub(super) struct GuardedClient {
     client: Client,
     trouble: Trouble,
+}
+
+impl GuardedClient {
+    pub(super) fn new(clients: &GuardedClients, is_plain: bool, trouble: &Trouble) -> Self {
+        Self { client: clients.get(is_plain).clone(), trouble: trouble.clone() }
+    }
 }
 
 impl fmt::Debug for GuardedClient {

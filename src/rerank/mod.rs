@@ -5,7 +5,7 @@
 //! is never an error for the agent; the caller ranks by keyword instead and tells the reason.
 //!
 //! `dialect` tells how request shapes differ, `providers` is the table of what is known about hosts, `route` makes URLs,
-//! `headers` and `body` make requests, `wire` sends one, `parse` reads its answer, `refusal` its error, `batch` cuts and
+//! `headers` and `body` make requests, `wire` sends one through `clients`, `parse` reads its answer, `refusal` its error, `batch` cuts and
 //! merges, `vectors` knows endpoints that make vectors, `probe` finds out what the table does not know, and `client` puts
 //! them in order. `resilience` and `resilient` stand before all that: breaker, cache, shared calls, a limit on calls at
 //! once.
@@ -16,6 +16,7 @@ pub(crate) mod answer_check;
 mod batch;
 mod body;
 mod client;
+mod clients;
 mod dialect;
 mod fault;
 mod guard;
@@ -37,9 +38,10 @@ use std::fmt;
 use async_trait::async_trait;
 
 pub use client::HttpReranker;
+pub(crate) use clients::GuardedClients;
 pub use fault::{Flaw, RerankFault, Unsendable};
 pub use guard::{AddressPolicy, check_url};
-pub(crate) use guard::{BlockedAddress, GuardedResolver, SystemLookup};
+pub(crate) use guard::{BlockedAddress, SystemLookup};
 pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{EndpointStatus, Resilient};

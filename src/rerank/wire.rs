@@ -13,21 +13,18 @@ use futures_util::future::select;
 use moka::future::Cache;
 use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Client, Response, redirect, retry};
+use reqwest::{Client, Response};
 use url::Url;
 
+use super::clients::GuardedClients;
 use super::fault::RerankFault;
-use super::guard::{AddressPolicy, BlockedAddress, GuardedResolver};
+use super::guard::{AddressPolicy, BlockedAddress};
 use super::refusal::{self, MAX_ERROR_BYTES};
 use super::request::RerankRequest;
 use super::retry::{asked_pause, may_pass, pause};
 use crate::core::embedding::MAX_WIDTH;
 use crate::core::policy::Dialect;
 
-/// Below the idle time-outs of the usual proxies (60 s and 75 s), so that they seldom close a connection under us.
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Leaves room for a second attempt where one address of a name does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Servers that echo the documents (vLLM, LocalAI) answer with about the size of the request, escapes make it longer.
 const ECHO_FACTOR: usize = 4;
 const MIN_ANSWER_BYTES: usize = 4 * 1024 * 1024;
@@ -135,9 +132,7 @@ impl Failure {
 #[derive(Debug)]
 pub(super) struct Wire {
     pub policy: Arc<AddressPolicy>,
-    https: Client,
-    /// For `http` URLs: its resolver admits only addresses that the policy covers.
-    plain: Client,
+    clients: GuardedClients,
     /// Origins that said 429 lately.
     limited: Cache<String, ()>,
 }
@@ -145,28 +140,13 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(policy: AddressPolicy, lookup: &Arc<dyn Resolve>) -> Result<Self, reqwest::Error> {
         let policy = Arc::new(policy);
-        let builder = |plain| {
-            let resolver = GuardedResolver { policy: Arc::clone(&policy), lookup: Arc::clone(lookup), plain };
-            Client::builder()
-                .user_agent(concat!("toolrack/", env!("CARGO_PKG_VERSION")))
-                .dns_resolver(resolver)
-                // A redirect or a proxy would lead past the address policy.
-                .redirect(redirect::Policy::none())
-                .no_proxy()
-                // The one retry is ours.
-                .retry(retry::never())
-                .connect_timeout(CONNECT_TIMEOUT)
-                .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-        };
-        let https = builder(false).https_only(true).build()?;
-        // It never speaks TLS, so it loads no certificates.
-        let plain = builder(true).tls_certs_only([]).build()?;
+        let clients = GuardedClients::new(&policy, lookup)?;
         let limited = Cache::builder().max_capacity(MAX_LIMITED).time_to_live(LIMITED_FOR).build();
-        Ok(Self { policy, https, plain, limited })
+        Ok(Self { policy, clients, limited })
     }
 
     fn client(&self, url: &Url) -> &Client {
-        if url.scheme() == "http" { &self.plain } else { &self.https }
+        self.clients.get(url.scheme() == "http")
     }
 
     /// Sends the call, a second time if that may help and the deadline leaves room: after a failure and a pause, or beside

@@ -14,7 +14,7 @@ use super::members::{Members, Text};
 use super::openapi_schema::to_json_schema;
 use super::shapes::{Hint, SchemaPlace, Shape, has_openapi_type, read_wrapper, shape_of, shown_name};
 use crate::core::json::{JsonLimits, check};
-use crate::core::tool::{DEFAULT_GROUP, Tool, ToolParts};
+use crate::core::tool::{DEFAULT_GROUP, NO_PARAMETERS, Tool, ToolParts};
 use crate::core::warning::pointer_push;
 
 /// Longest name of an uploaded tool, in characters.
@@ -27,14 +27,14 @@ const MAX_ALIAS_CHARS: usize = 200;
 
 /// Levels around a member that is kept but not read: the tool, and `extra` in it.
 const LEVELS_AROUND_EXTRA: usize = 2;
-/// Room for what a tool is shown with and does not keep: its stored name, its name on the wire, where it comes from. A character of a stored name,
-/// which holds group and name, takes six bytes at most.
+/// Room for what a tool is shown with and does not keep: its stored name, its name on the wire, where it comes from. A
+/// character of a stored name, which holds group and name, takes six bytes at most.
 const SHOWN_BYTES: usize = 6 * (MAX_GROUP_CHARS + MAX_NAME_CHARS) + 1_024;
 
 /// Bounds of one entry.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryLimits {
-    /// Of a tool as it is stored. What is uploaded may be longer by the names that an exported tool is shown with.
+    /// Of a tool as it is uploaded. One that a catalog shows may be longer by what storing and showing add to it.
     pub bytes: usize,
     pub depth: usize,
 }
@@ -119,8 +119,9 @@ pub fn read_entry(entry: &str, limits: EntryLimits) -> Result<Tool, Rejected> {
 }
 
 fn read_tool<'a>(entry: &'a str, limits: EntryLimits, hint: &Hint<'a>) -> Result<Tool, Rejected> {
-    if entry.len() > limits.bytes + SHOWN_BYTES {
-        return Err(too_large(entry.len(), limits));
+    // A schema of Gemini's is stored beside its copy for all others.
+    if entry.len() > 2 * limits.bytes + SHOWN_BYTES {
+        return Err(too_large(entry, limits));
     }
     check(entry.as_bytes(), JsonLimits::strict(limits.depth))
         .map_err(|fault| Rejected::new(fault.code.as_str(), fault.pointer, fault.detail))?;
@@ -138,15 +139,41 @@ fn read_tool<'a>(entry: &'a str, limits: EntryLimits, hint: &Hint<'a>) -> Result
     } else if outer.says("type", "function") {
         outer.take("type");
     }
-    read_parts(&mut outer, &mut inner, &shape, hint, limits).map_err(|mut rejected| {
+    let is_shown = shape.inner.is_empty() && outer.has("group") && outer.has("parameters");
+    if entry.len() > limits.bytes && !is_shown {
+        return Err(too_large(entry, limits));
+    }
+    let tool = read_parts(&mut outer, &mut inner, &shape, hint, limits).map_err(|mut rejected| {
         rejected.name = shown_name(entry);
         rejected
-    })
+    })?;
+    // What was taken once is taken again: no upload is shorter than its own texts.
+    let is_again = entry.len() <= tool.body().len() + SHOWN_BYTES && own_bytes(&tool) <= limits.bytes;
+    if entry.len() > limits.bytes && !is_again {
+        return Err(too_large(entry, limits));
+    }
+    Ok(tool)
 }
 
-fn too_large(bytes: usize, limits: EntryLimits) -> Rejected {
-    let detail = format!("the tool has {bytes} bytes; {} is the limit", limits.bytes);
+fn too_large(entry: &str, limits: EntryLimits) -> Rejected {
+    let detail = format!("the tool has {} bytes; {} is the limit", entry.len(), limits.bytes);
     Rejected::new("too_large", "", detail)
+}
+
+/// What of a stored tool came with its upload, in bytes: its texts without the names of members, and one schema.
+fn own_bytes(tool: &Tool) -> usize {
+    let kept = tool.kept();
+    let extra: Members<'_> =
+        kept.extra.and_then(|extra| serde_json::from_str(extra.get()).ok()).unwrap_or_default();
+    let is_copy = extra.has("parameters") || tool.parameters() == NO_PARAMETERS;
+    let schema = if is_copy { 0 } else { tool.parameters().len() };
+    let members = extra.0.iter().map(|(key, value)| key.len() + value.get().len());
+    tool.name().len()
+        + tool.description().len()
+        + schema
+        + kept.annotations.map_or(0, |annotations| annotations.get().len())
+        + tool.aliases().iter().map(String::len).sum::<usize>()
+        + members.sum::<usize>()
 }
 
 fn read_parts<'a>(
@@ -235,12 +262,7 @@ fn read_parts<'a>(
         extra_of: extra_of.filter(|_| !extra.is_empty()),
         extra,
     };
-    let tool =
-        Tool::from_parts(&parts).map_err(|error| Rejected::new("malformed_json", "", error.to_string()))?;
-    if tool.body().len() > limits.bytes {
-        return Err(too_large(tool.body().len(), limits));
-    }
-    Ok(tool)
+    Tool::from_parts(&parts).map_err(|error| Rejected::new("malformed_json", "", error.to_string()))
 }
 
 /// Members of an entry that are kept but not read, in their order.
@@ -361,6 +383,14 @@ mod tests {
         assert_eq!(again, tool, "a stored body is an upload of itself");
     }
 
+    /// A tool as Gemini takes it, of so many bytes, most of which are its schema.
+    fn gemini(bytes: usize) -> String {
+        let tool = |text: String| {
+            json!({"name": "t", "parameters": {"type": "OBJECT", "description": text}}).to_string()
+        };
+        tool("d".repeat(bytes - tool(String::new()).len()))
+    }
+
     /// What an administrator exports can be imported, whatever was uploaded.
     #[test]
     fn a_stored_tool_is_an_upload_of_itself() {
@@ -373,7 +403,8 @@ mod tests {
             r#"{"name":"t","parameters":{"type":"OBJECT"},"extra_of":"gemini","extra":{"parameters":{"type":"OBJECT"}}}"#.to_owned(),
             format!(r#"{{"name":"t","x":{}}}"#, deep(62)),
             format!(r#"{{"function":{{"name":"t","x":{}}}}}"#, deep(62)),
-            json!({"name": "t", "description": "d".repeat(256 * 1024 - 200)}).to_string(),
+            json!({"name": "t", "description": "d".repeat(256 * 1024 - 29)}).to_string(),
+            gemini(256 * 1024),
         ] {
             let tool = read_entry(&entry, LIMITS).unwrap();
             let again = read_entry(tool.body(), LIMITS);
@@ -383,9 +414,13 @@ mod tests {
         assert_eq!(reason(r#"{"name":"t","x":1,"extra":{"x":2}}"#), "duplicate_key");
         assert_eq!(reason(&format!(r#"{{"name":"t","x":{}}}"#, deep(63))), "too_deep");
         assert_eq!(
-            reason(&json!({"name": "t", "description": "d".repeat(256 * 1024 - 30)}).to_string()),
+            reason(&json!({"name": "t", "description": "d".repeat(256 * 1024 - 28)}).to_string()),
             "too_large"
         );
+        let shown = |text: usize| json!({"group": "other", "name": "t", "description": "d".repeat(text), "parameters": {}});
+        assert_eq!(reason(&shown(256 * 1024).to_string()), "too_large");
+        assert_eq!(reason(&format!("{}{}", shown(200 * 1024), " ".repeat(100 * 1024))), "too_large");
+        assert_eq!(reason(&gemini(256 * 1024 + 1)), "too_large");
     }
 
     #[test]

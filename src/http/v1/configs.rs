@@ -159,6 +159,7 @@ pub(crate) async fn versions(
 #[serde(deny_unknown_fields)]
 pub struct ConfigRestoreBody {
     /// As `GET …/config/versions` tells it.
+    #[schema(example = 1)]
     revision: i64,
 }
 

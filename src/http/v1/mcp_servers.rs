@@ -39,7 +39,7 @@ pub(crate) async fn list(
 ///
 /// Its `job` tells how far a sync is.
 #[utoipa::path(get, path = "/mcp-servers/{name}", operation_id = "get_scope_mcp_server", tag = "catalogs",
-    params(("name" = String, Path, description = "Name of the server")),
+    params(("name" = String, Path, description = "Name of the server", example = "github")),
     responses((status = 200, description = "The server", body = McpServerDocument), (status = 404)))]
 pub(crate) async fn read(
     State(service): State<Toolrack>,
@@ -55,7 +55,7 @@ pub(crate) async fn read(
 /// In the place of the one of its name. Nothing is read from it yet. Texts of headers and variables are sealed and never shown;
 /// they are kept while the server stays where it is, and are cleared when it moves.
 #[utoipa::path(put, path = "/mcp-servers/{name}", operation_id = "put_scope_mcp_server", tag = "catalogs",
-    params(("name" = String, Path, description = "Name of the server, 1 to 64 characters of A-Z a-z 0-9 . _ -; the group of its tools")),
+    params(("name" = String, Path, description = "Name of the server, 1 to 64 characters of A-Z a-z 0-9 . _ -; the group of its tools", example = "github")),
     request_body = McpServerSpec,
     responses((status = 200, description = "The server", body = McpServerWritten)))]
 pub(crate) async fn replace(
@@ -73,7 +73,7 @@ pub(crate) async fn replace(
 ///
 /// Its tools stay in the catalog. Deleting nothing is fine.
 #[utoipa::path(delete, path = "/mcp-servers/{name}", operation_id = "delete_scope_mcp_server", tag = "catalogs",
-    params(("name" = String, Path, description = "Name of the server")),
+    params(("name" = String, Path, description = "Name of the server", example = "github")),
     responses((status = 204, description = "Nothing is stored")))]
 pub(crate) async fn delete(
     State(service): State<Toolrack>,
@@ -91,7 +91,7 @@ pub(crate) async fn delete(
 /// They take the place of those of its group. Waits a few seconds; a sync that takes longer goes on, and reading the server tells
 /// how far it is. What goes wrong with the server is an answer.
 #[utoipa::path(post, path = "/mcp-servers/{name}/sync", operation_id = "sync_scope_mcp_server", tag = "catalogs",
-    params(WriteQuery, ("name" = String, Path, description = "Name of the server")),
+    params(WriteQuery, ("name" = String, Path, description = "Name of the server", example = "github")),
     responses(
         (status = 200, description = "The sync ended", body = McpSyncAnswer),
         (status = 202, description = "It is still running", body = McpSyncAnswer),

@@ -44,6 +44,7 @@ const REFUSED_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 /// An MCP server as it is set.
 #[derive(Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schema(example = json!({"url": "https://mcp.example/mcp"}))]
 pub struct McpServerSpec {
     /// Where the server is, over streamable HTTP. Either this or `command`.
     pub url: Option<String>,

@@ -13,7 +13,7 @@ use crate::http::problem::Problem;
 use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, SetupDraft, Toolrack};
 use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
-use crate::ui::layout::{token, url_part};
+use crate::ui::layout::{token, with_query};
 use crate::ui::parts::{State as Standing, empty, tag, warnings};
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
@@ -51,12 +51,8 @@ impl Filter {
     fn path(&self, place: &Place) -> String {
         let Self { kind, query, group, cursor } = self;
         let fields = [("kind", kind), ("query", query), ("group", group), ("cursor", cursor)];
-        let parts: Vec<String> = fields
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| format!("{name}={}", url_part(value)))
-            .collect();
-        place.path(&format!("{}?{}", Step::Review.path(), parts.join("&")))
+        let fields = fields.map(|(name, value)| (name, value.as_str()));
+        with_query(&place.path(Step::Review.path()), &fields)
     }
 }
 

@@ -8,11 +8,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use utoipa::openapi::schema::Schema;
-use utoipa::openapi::{Ref, RefOr};
 
+use super::{config_schema, limits};
 use crate::core::id::{Id, Scope};
-use crate::core::json::JsonLimits;
 use crate::http::body::{ApiQuery, RawBody};
 use crate::http::by::By;
 use crate::http::etag::{self, IF_MATCH, IfMatch};
@@ -25,6 +23,7 @@ use crate::service::{DraftBase, SetupApplied, SetupApply, Toolrack};
 /// A setup to apply.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"user": "ada", "config": {"core": ["@files"]}}))]
 pub struct SetupApplyBody {
     /// The user that is set up, unless a project is named.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@:-]+$")]
@@ -32,6 +31,7 @@ pub struct SetupApplyBody {
     /// The project that is set up.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@:-]+$")]
     project: Option<Id>,
+    /// Absent: the config stays as it is.
     #[schema(schema_with = config_schema)]
     config: Option<Value>,
     /// All tools of the catalog, as `PUT …/catalog` takes them; absent: the catalog stays as it is.
@@ -51,13 +51,6 @@ impl fmt::Debug for SetupApplyBody {
         let (user, project) = (&self.user, &self.project);
         f.debug_struct("SetupApplyBody").field("user", user).field("project", project).finish_non_exhaustive()
     }
-}
-
-fn config_schema() -> RefOr<Schema> {
-    let mut config = Ref::new("#/components/schemas/ScopeConfig");
-    "The whole config, as `PUT …/config` takes it; absent: the config stays as it is."
-        .clone_into(&mut config.description);
-    config.into()
 }
 
 /// Apply a setup
@@ -80,9 +73,7 @@ pub(crate) async fn apply(
     expected: IfMatch,
     body: RawBody,
 ) -> Result<Response, Problem> {
-    // Each tool is checked by itself.
-    let limits = JsonLimits { opaque: &["tools"], ..JsonLimits::strict(context.limits().json_depth) };
-    let SetupApplyBody { user, project, config, tools } = body.parse(limits)?;
+    let SetupApplyBody { user, project, config, tools } = body.parse(limits(&context))?;
     let scope = match (project, user) {
         (Some(project), _) => Scope::Project(project),
         (None, Some(user)) => Scope::User(user),

@@ -24,6 +24,7 @@ const MARGIN_PARTS: u32 = 20;
 /// Settings of a matcher to try.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"user": "ada", "matcher": {"endpoint": "https://rerank.example/v1/rerank"}}))]
 pub struct MatcherTestBody {
     /// The user whose tools are ranked, and whose stored key may be used.
     #[schema(value_type = String, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@:-]+$")]

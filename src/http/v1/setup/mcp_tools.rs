@@ -23,6 +23,7 @@ const DEFAULT_NAME: &str = "server";
 /// A server to read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"user": "ada", "name": "github", "server": {"url": "https://mcp.example/mcp"}}))]
 pub struct McpToolsBody {
     /// The user that is set up.
     #[schema(value_type = String, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@:-]+$")]

@@ -1,7 +1,6 @@
 //! `/v1/setup/proposal` and `/v1/setup/preview`: what a setup could be, and what a draft of one costs.
 
 use std::fmt;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -11,16 +10,15 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::super::catalogs::ToolDefinition;
-use super::config_schema;
+use super::{config_schema, input, limits};
 use crate::core::id::Id;
-use crate::core::json::JsonLimits;
 use crate::core::keys::Principal;
 use crate::core::proposal::Proposal;
 use crate::http::body::RawBody;
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
 use crate::http::scoped::Scoped;
-use crate::service::{Caller, PlanFields, PreviewAnswer, SetupInput, Toolrack};
+use crate::service::{PlanFields, PreviewAnswer, SetupInput, Toolrack};
 
 /// A scope to set up, the project where one is named, with what stands in the place of what it has stored.
 #[derive(Deserialize, ToSchema)]
@@ -64,17 +62,10 @@ impl fmt::Debug for SetupPlanBody {
 }
 
 impl SetupPlanBody {
-    fn read(context: &HttpContext, body: &RawBody) -> Result<Self, Problem> {
-        // Tools are checked one by one.
-        body.parse(JsonLimits { opaque: &["tools"], ..JsonLimits::strict(context.limits().json_depth) })
-    }
-
     fn take(self, principal: &Principal) -> (SetupInput, PlanFields) {
         let Self { user, project, tools, config, format, profile, context_window } = self;
-        let allowances = principal.allowances().cloned();
-        let caller = Caller { user, project, session: None, limits: principal.limits(), allowances };
-        let tools = tools.map(|tools| Arc::from(tools.get()));
-        (SetupInput { caller, tools, config }, PlanFields { format, profile, context_window })
+        let input = input(principal, (user, project), tools, config);
+        (input, PlanFields { format, profile, context_window })
     }
 }
 
@@ -92,7 +83,7 @@ pub(crate) async fn propose(
     Extension(principal): Extension<Principal>,
     body: RawBody,
 ) -> Result<Json<Proposal>, Problem> {
-    let (draft, fields) = SetupPlanBody::read(&context, &body)?.take(&principal);
+    let (draft, fields) = body.parse::<SetupPlanBody>(limits(&context))?.take(&principal);
     Ok(Json(service.propose_setup(draft, fields).await?))
 }
 
@@ -109,6 +100,6 @@ pub(crate) async fn preview(
     Extension(principal): Extension<Principal>,
     body: RawBody,
 ) -> Result<Json<PreviewAnswer>, Problem> {
-    let (draft, fields) = SetupPlanBody::read(&context, &body)?.take(&principal);
+    let (draft, fields) = body.parse::<SetupPlanBody>(limits(&context))?.take(&principal);
     Ok(Json(service.preview_setup(draft, fields).await?))
 }

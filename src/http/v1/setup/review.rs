@@ -1,7 +1,6 @@
 //! `/v1/setup/review`: every tool with what makes it hard to find or to call.
 
 use std::fmt;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -11,16 +10,15 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::super::catalogs::ToolDefinition;
-use super::config_schema;
+use super::{config_schema, input, limits};
 use crate::core::id::Id;
-use crate::core::json::JsonLimits;
 use crate::core::keys::Principal;
 use crate::core::remarks::Kind;
 use crate::http::body::RawBody;
 use crate::http::layers::HttpContext;
 use crate::http::problem::Problem;
 use crate::http::scoped::Scoped;
-use crate::service::{Caller, ReviewAnswer, ReviewQuery, SetupInput, Toolrack};
+use crate::service::{ReviewAnswer, ReviewQuery, Toolrack};
 
 /// Which tools to review, and which of them to tell.
 #[derive(Deserialize, ToSchema)]
@@ -85,13 +83,9 @@ pub(crate) async fn review(
     Extension(principal): Extension<Principal>,
     body: RawBody,
 ) -> Result<Json<ReviewAnswer>, Problem> {
-    // Tools are checked one by one.
-    let limits = JsonLimits { opaque: &["tools"], ..JsonLimits::strict(context.limits().json_depth) };
     let SetupReviewBody { user, project, tools, config, profile, kinds, group, query, cursor, limit } =
-        body.parse(limits)?;
-    let allowances = principal.allowances().cloned();
-    let caller = Caller { user, project, session: None, limits: principal.limits(), allowances };
-    let draft = SetupInput { caller, tools: tools.map(|tools| Arc::from(tools.get())), config };
+        body.parse(limits(&context))?;
+    let draft = input(&principal, (user, project), tools, config);
     let query = ReviewQuery { profile, kinds: kinds.unwrap_or_default(), group, query, cursor, limit };
     Ok(Json(service.review_setup(draft, query).await?))
 }
