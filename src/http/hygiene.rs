@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 
 use crate::http::auth::is_open;
-use crate::http::pages::is_page as has_forms;
+use crate::http::pages::is_page;
 use crate::http::problem::{Code, Problem};
 
 /// For HTML: files and answers of this server, pictures that style sheets hold, and nothing else.
@@ -40,13 +40,13 @@ const PERMISSION_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// Adds the headers to the answer for a path. A policy or a rule for caches that its handler wrote stays.
 pub(crate) fn protect(headers: &mut HeaderMap, path: &str) {
-    let is_page = headers
+    let is_html = headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/html"));
-    let policy = if is_page { PAGE_POLICY } else { DATA_POLICY };
+    let policy = if is_html { PAGE_POLICY } else { DATA_POLICY };
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     // Where not even this server is told of a page, a browser does not say where its forms come from either.
-    let referrer = if has_forms(path) { "same-origin" } else { "no-referrer" };
+    let referrer = if is_page(path) { "same-origin" } else { "no-referrer" };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     for (name, value) in ALWAYS {
         headers.insert(name, value);

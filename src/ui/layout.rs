@@ -113,7 +113,7 @@ fn framed(
 fn foot(visitor: &Visitor) -> Markup {
     let language = visitor.language;
     html! {
-        footer.side-foot {
+        div.side-foot {
             p { a href="/docs" { (language.say("API docs", "API 文档")) } " " (env!("CARGO_PKG_VERSION")) }
             (languages(language, &visitor.here))
             @if visitor.signed_in {

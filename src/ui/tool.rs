@@ -108,7 +108,7 @@ fn description(language: Language, sheet: &ToolSheet) -> Markup {
     let content = if sheet.description.trim().is_empty() {
         html! { div.body { (tag(Standing::Warn, language.say("no description", "无描述"))) } }
     } else {
-        html! { pre.prose { (sheet.description) } }
+        html! { pre.prose tabindex="0" { (sheet.description) } }
     };
     let note = language.say("As uploaded", "上传原文");
     card(language.say("Description", "描述"), note, &content)

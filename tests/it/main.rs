@@ -56,6 +56,7 @@ mod selections;
 mod sessions;
 mod setup_apply;
 mod setup_import;
+mod setup_pages;
 mod setup_proposal;
 mod storage;
 mod targets;

@@ -54,7 +54,7 @@ pub(super) async fn show(
                             @if version.current { (tag(Standing::Ok, language.say("in force", "当前"))) }
                             span.note { (time(version.at_ms)) " UTC, " (version.actor) }
                         }
-                        @if version.current { pre { (pretty(&version.config)) } }
+                        @if version.current { pre tabindex="0" { (pretty(&version.config)) } }
                         @else {
                             @let lines = difference(&now, &version.config);
                             @if lines.is_empty() { p.body { (language.say("The same as what is in force.", "与当前相同。")) } }

@@ -1,0 +1,159 @@
+//! The setup flow as a browser walks it, from an empty scope to an applied setup, and what stands in its way.
+
+use serde_json::{Value, json};
+
+use crate::app::{ADMIN_KEY, TestApp};
+use crate::pages::{Browser, HOSTILE, of};
+
+const SECRET: &str = "sk-a-secret-that-nobody-reads-back";
+
+fn mail(name: &str, about: &str) -> Value {
+    json!({"name": name, "description": about, "group": "mail", "parameters": {"type": "object"}})
+}
+
+fn list() -> String {
+    json!({"tools": [
+        mail("send_mail", "Sends a message to somebody."),
+        mail("read_mail", "Reads the messages of a folder."),
+        mail("odd", HOSTILE),
+    ]})
+    .to_string()
+}
+
+#[tokio::test]
+async fn nothing_is_written_before_it_is_applied_and_then_all_of_it() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let to = |page: &str| of(&user, page);
+    let read = browser.submit(&to("setup/import"), &[("do", "text"), ("text", &list())]).await;
+    assert_eq!(read.header("location"), Some(to("setup/review").as_str()), "{read:?}");
+    let review = browser.page(&to("setup/review")).await;
+    assert!(review.contains("send_mail") && !review.contains("<img"), "{review}");
+    browser.submit(&to("setup/review"), &[("do", "exclude"), ("tool", "odd")]).await.expect_status(303);
+    let alias = [("do", "alias"), ("alias", "write a letter"), ("tool", "send_mail")];
+    browser.submit(&to("setup/review"), &alias).await.expect_status(303);
+    let core = [("do", "core"), ("more", "read_mail")];
+    browser.submit(&to("setup/groups"), &core).await.expect_status(303);
+    let named = [("do", "edit"), ("group", "mail"), ("name", "letters"), ("description", "Post")];
+    browser.submit(&to("setup/groups"), &named).await.expect_status(303);
+    assert!(browser.page(&to("setup/groups")).await.contains("letters"));
+    let matcher = [("do", "on"), ("endpoint", "https://rank.example/rerank"), ("api_key", SECRET)];
+    browser.submit(&to("setup/matcher"), &matcher).await.expect_status(303);
+    let scope = [("warm_policy", "epoch"), ("max_warm_tools", "5"), ("keep_missed_queries", "on")];
+    browser.submit(&to("setup/scope"), &scope).await.expect_status(303);
+
+    let client = user.client();
+    assert_eq!(client.get(&user.path(&["config"])).await.json(), json!({}), "a draft is not in force");
+    assert_eq!(client.get(&user.path(&["catalog"])).await.json()["tools"], json!([]));
+    let shown = browser.page(&to("setup/apply")).await;
+    assert!(shown.contains("letters") && !shown.contains(SECRET), "{shown}");
+    browser.submit(&to("setup/apply"), &[]).await.expect_status(303);
+
+    let config = client.get(&user.path(&["config"])).await.json();
+    let expected = json!({
+        "core": ["read_mail"], "deny": ["odd"], "aliases": {"send_mail": ["write a letter"]},
+        "max_warm_tools": 5, "warm_policy": "epoch", "keep_missed_queries": true,
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(&config[key], value, "{config}");
+    }
+    assert_eq!(config["groups"][0]["name"], "letters");
+    // What is left out is in no group of what agents see.
+    assert_eq!(config["groups"][0]["tools"], json!(["read_mail", "send_mail"]), "{config}");
+    assert_eq!(config["matcher"]["api_key"]["set"], true, "{config}");
+    let tools = client.get(&user.path(&["catalog"])).await.json();
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 3);
+    // The draft is used up.
+    assert!(browser.page(&to("setup/apply")).await.contains("Nothing to apply."));
+}
+
+#[tokio::test]
+async fn a_draft_outlives_a_kill_and_its_key_is_sealed() {
+    let mut app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let matcher = [("do", "on"), ("endpoint", "https://rank.example/rerank"), ("api_key", SECRET)];
+    browser.submit(&of(&user, "setup/matcher"), &matcher).await.expect_status(303);
+    app.kill();
+    for entry in std::fs::read_dir(app.folder()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+        assert!(!bytes.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+    }
+    app.start_again().await;
+    let browser = Browser::sign_in(&app, ADMIN_KEY).await;
+    let page = browser.page(&of(&user, "setup/matcher")).await;
+    assert!(
+        page.contains("https://rank.example/rerank") && page.contains("One is kept in this draft"),
+        "{page}"
+    );
+    assert!(!page.contains(SECRET));
+}
+
+#[tokio::test]
+async fn who_applies_second_sees_both_and_overwrites_nothing() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    user.put_config(&json!({"max_warm_tools": 3})).await.ok();
+    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "5")]).await.expect_status(303);
+    user.put_config(&json!({"max_warm_tools": 4, "threshold_pct": 7.5})).await.ok();
+    for _ in 0..2 {
+        let conflict = browser.page(&of(&user, "setup/apply")).await;
+        assert!(conflict.contains("Edit conflict") && conflict.contains("threshold_pct"), "{conflict}");
+        browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(200);
+    }
+    let stored = user.client().get(&user.path(&["config"])).await.json();
+    assert_eq!(stored, json!({"max_warm_tools": 4, "threshold_pct": 7.5}), "nothing was overwritten");
+    browser.submit(&of(&user, "setup/rebase"), &[("theirs", "threshold_pct")]).await.expect_status(303);
+    browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(303);
+    let stored = user.client().get(&user.path(&["config"])).await.json();
+    assert_eq!(stored, json!({"max_warm_tools": 5, "threshold_pct": 7.5}));
+    // And back again.
+    let versions = browser.page(&of(&user, "setup/versions")).await;
+    assert!(versions.contains("Put version 1 back"), "{versions}");
+    let back = [("revision", "1"), ("expected", "3")];
+    browser.submit(&of(&user, "setup/versions"), &back).await.expect_status(303);
+    assert_eq!(user.client().get(&user.path(&["config"])).await.json(), json!({"max_warm_tools": 3}));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_or_stored_is_told_where_it_was_typed() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    for text in ["", "neither: [json", "{\"a\": 1}"] {
+        let answer = browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", text)]).await;
+        answer.expect_status(200);
+        assert!(answer.text().contains("Not read:"), "{text}: {}", answer.text());
+    }
+    let private = [("do", "mcp"), ("name", "local"), ("url", "http://127.0.0.1:1/mcp")];
+    let answer = browser.submit(&of(&user, "setup/import"), &private).await;
+    assert!(answer.text().contains("Not asked:") || answer.text().contains("refused_address"), "{answer:?}");
+    let dead = [("do", "test"), ("endpoint", "https://rank.invalid/rerank")];
+    let answer = browser.submit(&of(&user, "setup/matcher"), &dead).await;
+    answer.expect_status(200);
+    assert!(answer.text().contains("unreachable"), "{}", answer.text());
+    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "many")]).await.expect_status(303);
+    let refused = browser.page(&of(&user, "setup/apply")).await;
+    assert!(
+        refused.contains("This cannot be applied yet") && refused.contains("/max_warm_tools"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_form_of_nobody_else_is_taken() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    for page in [
+        "setup/import",
+        "setup/review",
+        "setup/groups",
+        "setup/matcher",
+        "setup/scope",
+        "setup/apply",
+        "setup/rebase",
+        "setup/versions",
+        "setup/servers",
+        "setup/discard",
+    ] {
+        browser.send(&of(&user, page), &[("do", "on")]).await.expect_status(403);
+    }
+}
