@@ -128,3 +128,24 @@ async fn a_server_without_keys_takes_nothing_from_pages_of_other_sites() {
         app.anonymous().send(Method::DELETE, "/v1/users/u/config", &[("origin", &own)], "".into()).await;
     assert!(answer.status < 300, "{answer:?}");
 }
+
+#[tokio::test]
+async fn pages_with_forms_send_them_to_this_server_alone() {
+    let app = TestApp::start().await;
+    for (path, status) in
+        [("/ui/sign-in", 200), ("/ui/assets/ui.css", 200), ("/ui", 303), ("/ui/nothing", 303)]
+    {
+        let answer = app.anonymous().get(path).await;
+        answer.expect_status(status);
+        // So that the browser tells this server, and no other, where a form comes from.
+        assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
+        let policy = answer.header("content-security-policy").unwrap();
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(policy.contains("form-action 'self'"), path == "/ui/sign-in", "{policy}");
+    }
+    let form = [("origin", FOREIGN), ("content-type", "application/x-www-form-urlencoded")];
+    let answer = app.anonymous().send(Method::POST, "/ui/sign-in", &form, "key=x".into()).await;
+    answer.expect_status(403);
+}
