@@ -48,8 +48,19 @@ pub(super) async fn rotate_master(settings: Settings, from: Option<PathBuf>) -> 
     // Before any key file is touched, the database must be one that can be written.
     let store = open_store_alone(&settings, &database).await?;
     let done = rotate(&settings, &database, &*store, from.as_deref()).await;
+    // What was sealed anew is on the disk from here on, also when the power fails: only then the old key may go.
     store.close().await.map_err(Failure::new)?;
-    done
+    let Done { plan, resealed } = done?;
+    if let Some(files) = &plan.files {
+        files.end().map_err(Failure::new)?;
+    }
+    tell(&settings, &plan, &resealed)
+}
+
+/// A change whose old key is still there.
+struct Done {
+    plan: Plan,
+    resealed: Resealed,
 }
 
 async fn rotate(
@@ -57,17 +68,19 @@ async fn rotate(
     database: &Path,
     store: &dyn Store,
     from: Option<&Path>,
-) -> Result<(), Failure> {
+) -> Result<Done, Failure> {
     let plan = match &settings.secrets.master_key {
         Some(key) => of_settings(settings, key.expose_secret(), store, from).await?,
         None => of_file(settings, &key_file(settings, database), store, from).await?,
     };
-    let Resealed { resealed, current, unreadable } =
-        reseal_all(store, &plan.key).await.map_err(Failure::new)?;
-    if let Some(files) = &plan.files {
-        files.end().map_err(Failure::new)?;
-    }
-    if unreadable > 0 {
+    let resealed = reseal_all(store, &plan.key).await.map_err(Failure::new)?;
+    Ok(Done { plan, resealed })
+}
+
+/// Says what was done.
+fn tell(settings: &Settings, plan: &Plan, resealed: &Resealed) -> Result<(), Failure> {
+    let Resealed { resealed, current, unreadable } = resealed;
+    if *unreadable > 0 {
         eprintln!(
             "toolrack: {unreadable} stored secrets cannot be read with any known key and stay as they are"
         );

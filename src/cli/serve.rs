@@ -16,9 +16,13 @@ use crate::core::slots::SlotLimits;
 use crate::http::auth::Auth;
 use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
+use crate::http::server::ServerLimits;
 use crate::service::Toolrack;
 use crate::store::read_secret_file;
 use crate::{demo, http, telemetry, ui};
+
+/// File descriptors that connections leave to the database, to calls of endpoints and to programs that are read.
+const FILES_OF_ITS_OWN: usize = 256;
 
 /// Runs the service until it is told to stop.
 pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
@@ -42,7 +46,7 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     );
     print_line(&format!("listening on http://{address}"))?;
     let context = HttpContext::new(http_limits(&settings), auth, Origins::new(&settings.server.cors_origins));
-    run(started, listener, context, settings.limits.drain, settings.session.flush).await
+    run(started, listener, context, server_limits(&settings), settings.session.flush).await
 }
 
 /// The admin key that the settings hold or name.
@@ -96,6 +100,27 @@ fn http_limits(settings: &Settings) -> HttpLimits {
     }
 }
 
+/// Connections as the settings say, but no more than leave file descriptors for the database and for calls of endpoints.
+fn server_limits(settings: &Settings) -> ServerLimits {
+    let wanted = settings.limits.connections;
+    let files = raised_file_limit().and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
+    let connections = wanted.min(files.saturating_sub(FILES_OF_ITS_OWN).max(1));
+    if connections < wanted {
+        tracing::warn!(wanted, connections, "the limit of open files leaves room for fewer connections");
+    }
+    ServerLimits { connections, drain: settings.limits.drain }
+}
+
+/// Takes as many open files as the operating system gives to this process; nothing: no limit.
+fn raised_file_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    }
+}
+
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address)
         .await
@@ -107,7 +132,7 @@ async fn run(
     started: Started,
     listener: TcpListener,
     context: HttpContext,
-    drain: Duration,
+    limits: ServerLimits,
     flush: Duration,
 ) -> Result<(), Failure> {
     let stop = CancellationToken::new();
@@ -131,7 +156,7 @@ async fn run(
         }
     });
     let served =
-        http::server::serve(listener, http::app(service, context, ui::pages(), stop.clone()), stop, drain)
+        http::server::serve(listener, http::app(service, context, ui::pages(), stop.clone()), stop, limits)
             .await;
     upkeep_stop.cancel();
     let upkeep = upkeep.await;
@@ -172,5 +197,5 @@ pub(super) async fn serve_demo(started: Started, listen: SocketAddr) -> Result<(
         Settings::load(crate::config::Sources { file: None, env: std::iter::empty(), flags: Vec::new() })
             .map_err(Failure::new)?;
     let context = HttpContext::new(http_limits(&settings), Auth::None, Origins::default());
-    run(started, listener, context, settings.limits.drain, settings.session.flush).await
+    run(started, listener, context, server_limits(&settings), settings.session.flush).await
 }

@@ -126,6 +126,8 @@ pub struct LimitSettings {
     pub admin_requests_per_second: u32,
     pub concurrent_requests: usize,
     pub waiting_requests: usize,
+    /// Open at the same time.
+    pub connections: usize,
     pub sessions_per_user: u32,
     pub scopes_per_key: u32,
     /// How long running requests may take to end on shutdown.

@@ -62,6 +62,8 @@ impl Counted {
 enum Owner {
     Admin,
     Key(KeyId),
+    /// Everybody together of whom it is not known yet who they are.
+    Stranger,
 }
 
 impl Owner {
@@ -109,6 +111,15 @@ impl Gate {
     /// A slot for a request, or a place in the queue; the problem is that there is neither.
     pub(crate) fn enter(&self, principal: &Principal) -> Result<Entry, Problem> {
         let (owner, share) = Owner::of(principal);
+        self.enter_as(owner, share)
+    }
+
+    /// The same for who signs in, or has to be looked up in the database.
+    pub(crate) fn enter_unknown(&self) -> Result<Entry, Problem> {
+        self.enter_as(Owner::Stranger, Share::Half)
+    }
+
+    fn enter_as(&self, owner: Owner, share: Share) -> Result<Entry, Problem> {
         let mut receiver = None;
         let asked = self.lock().ask(owner, share, || {
             let (granted, wait) = oneshot::channel();

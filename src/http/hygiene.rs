@@ -12,8 +12,8 @@ use crate::http::auth::is_open;
 use crate::http::pages::is_page;
 use crate::http::problem::{Code, Problem};
 
-/// For HTML: files and answers of this server, pictures that style sheets hold, and nothing else.
-const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+/// For HTML that says nothing else, the API browser: files and answers of this server, pictures that style sheets hold, and nothing else.
+const DOCS_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
@@ -34,7 +34,7 @@ const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, 
 const ALLOWED_HEADERS: HeaderValue =
     HeaderValue::from_static("authorization, content-type, if-match, if-none-match, x-request-id");
 const EXPOSED_HEADERS: HeaderValue =
-    HeaderValue::from_static("allow, etag, location, retry-after, x-request-id");
+    HeaderValue::from_static("allow, etag, location, ratelimit, ratelimit-policy, retry-after, x-request-id");
 /// How long a browser may remember a permission, in seconds.
 const PERMISSION_AGE: HeaderValue = HeaderValue::from_static("600");
 
@@ -43,7 +43,7 @@ pub(crate) fn protect(headers: &mut HeaderMap, path: &str) {
     let is_html = headers
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().to_ascii_lowercase().starts_with(b"text/html"));
-    let policy = if is_html { PAGE_POLICY } else { DATA_POLICY };
+    let policy = if is_html { DOCS_POLICY } else { DATA_POLICY };
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     // Where not even this server is told of a page, a browser does not say where its forms come from either.
     let referrer = if is_page(path) { "same-origin" } else { "no-referrer" };
@@ -72,7 +72,7 @@ impl Origins {
         self.0.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
     }
 
-    /// Lets the pages of `reader` read an answer. There are no cookies, so no credentials are allowed.
+    /// Lets the pages of `reader` read an answer. No credentials are allowed, so that a browser sends no cookie along.
     pub(crate) fn open(headers: &mut HeaderMap, reader: &HeaderValue) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader.clone());
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);

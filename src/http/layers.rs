@@ -195,7 +195,12 @@ where
         let admission = if let Err(problem) = sender {
             Admission::Refused(problem)
         } else if is_open(parts.uri.path()) {
-            Admission::Free
+            // What strangers send is read; what they only ask for costs less than a slot.
+            if parts.method == Method::POST {
+                Admission::of(self.context.0.gate.enter_unknown())
+            } else {
+                Admission::Free
+            }
         } else if let (Auth::None, Err(problem)) =
             (self.context.auth(), self.context.origins().check_own(&parts))
         {
@@ -262,6 +267,16 @@ enum Admission {
     Unknown,
 }
 
+impl Admission {
+    fn of(entry: Result<Entry, Problem>) -> Self {
+        match entry {
+            Ok(Entry::Now(slot)) => Self::Slot(slot),
+            Ok(Entry::Later(waiting)) => Self::Waits(waiting),
+            Err(problem) => Self::Refused(problem),
+        }
+    }
+}
+
 /// What a request waits for.
 enum Held {
     Keys,
@@ -300,12 +315,7 @@ impl Exchange {
         // An overload must show.
         let entry = (route != Some(METRICS)).then(|| context.0.gate.enter(&principal));
         parts.extensions.insert(principal);
-        match entry {
-            None => Admission::Free,
-            Some(Ok(Entry::Now(slot))) => Admission::Slot(slot),
-            Some(Ok(Entry::Later(waiting))) => Admission::Waits(waiting),
-            Some(Err(problem)) => Admission::Refused(problem),
-        }
+        entry.map_or(Admission::Free, Admission::of)
     }
 
     /// Who sends a request, asked of the store where that is needed.
@@ -313,6 +323,11 @@ impl Exchange {
         if self.page.is_none() {
             return context.auth().identify_anew(&parts.headers).await;
         }
+        // Each cookie, also an invented one, is read from the database.
+        let _slot = match context.0.gate.enter_unknown()? {
+            Entry::Now(slot) => slot,
+            Entry::Later(waiting) => waiting.slot().await,
+        };
         let (principal, token) = context.auth().identify_page(&parts.headers).await?;
         parts.extensions.insert(token);
         Ok(principal)

@@ -7,7 +7,6 @@ mod access;
 pub mod auth;
 pub mod body;
 mod by;
-mod connection;
 pub mod docs;
 mod drain;
 mod etag;

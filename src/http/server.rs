@@ -1,41 +1,153 @@
 //! Listening, serving and stopping.
 
 use std::io;
-use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use axum::extract::Request;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
-use crate::http::connection::{Cut, CuttableListener};
+/// How long a connection may take for the head of its first request, and then for each further one: longer than clients keep idle
+/// connections (90 seconds in Go's net/http and in reqwest), so that none is closed under a request.
+const HEAD_TIME: Duration = Duration::from_secs(120);
 
-/// How long cut connections may take to notice.
-const CUT_NOTICED: Duration = Duration::from_secs(1);
+/// After so long without a frame an HTTP/2 client is asked whether it is still there, and has as long again to say so.
+const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// Serves until `stop`. Then no connection is taken any more, running requests have `drain` to end, and what is left
-/// after that is cut.
+/// How long to wait where no connection can be taken, as when the process has no file descriptors left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
+
+/// How a server takes connections and ends.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerLimits {
+    /// Most connections at the same time; more wait in the queue of the operating system.
+    pub connections: usize,
+    /// How long running requests have to end.
+    pub drain: Duration,
+}
+
+/// Serves until `stop`. Then no connection is taken any more, running requests have the time of `limits.drain` to end, and what is
+/// left after that is cut.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
     stop: CancellationToken,
-    drain: Duration,
+    limits: ServerLimits,
 ) -> io::Result<()> {
-    let cut = Cut::default();
-    let listener = CuttableListener::new(listener, cut.clone());
-    let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let mut serving = pin!(serving.into_future());
-    let too_long = async {
-        stop.cancelled().await;
-        tokio::time::sleep(drain).await;
+    serve_with(listener, app, stop, limits, HEAD_TIME).await
+}
+
+async fn serve_with(
+    listener: TcpListener,
+    app: Router,
+    stop: CancellationToken,
+    limits: ServerLimits,
+    head_time: Duration,
+) -> io::Result<()> {
+    let builder = Arc::new(builder(head_time));
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    while let Some((stream, permit)) = next(&listener, &room, &stop).await {
+        let (builder, watcher, app) = (Arc::clone(&builder), graceful.watcher(), app.clone());
+        connections.spawn(async move {
+            connection(stream, &builder, watcher, app, head_time).await;
+            drop(permit);
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
+        let drain_ms = limits.drain.as_millis();
+        tracing::warn!(drain_ms, "requests did not end in time; their connections are cut");
+    }
+    connections.shutdown().await;
+    Ok(())
+}
+
+fn builder(head_time: Duration) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(head_time);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING_AFTER).keep_alive_timeout(PING_AFTER);
+    builder
+}
+
+/// The next connection, once there is room for one; nothing when the server stops.
+async fn next(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+    stop: &CancellationToken,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let taken = async {
+        let permit = Arc::clone(room).acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return Some((stream, permit)),
+                // It ended before it was taken.
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::error!(%error, "connections cannot be taken");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
     };
     tokio::select! {
-        result = &mut serving => return result,
-        () = too_long => {}
+        biased;
+        () = stop.cancelled() => None,
+        taken = taken => taken,
     }
-    tracing::warn!(drain_ms = drain.as_millis(), "requests did not end in time; their connections are cut");
-    cut.now();
-    tokio::time::timeout(CUT_NOTICED, serving).await.unwrap_or(Ok(()))
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Answers the requests of one connection to its end.
+async fn connection(
+    stream: TcpStream,
+    builder: &Builder<TokioExecutor>,
+    watcher: Watcher,
+    app: Router,
+    head_time: Duration,
+) {
+    // Answers go out in one piece; waiting for more to send would only add delay.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let asks = Arc::clone(&has_asked);
+    let app = app.map_request(move |request: Request<_>| {
+        asks.store(true, Ordering::Relaxed);
+        request
+    });
+    let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+    // The builder's own time begins when it knows the protocol, for which it waits without one.
+    let is_silent = async {
+        tokio::time::sleep(head_time).await;
+        if has_asked.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        ended = watcher.watch(served) => {
+            if let Err(error) = ended {
+                tracing::debug!(error, "a connection ended early");
+            }
+        }
+        () = is_silent => tracing::debug!("a connection sent no request"),
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +176,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let server = tokio::spawn(serve(listener, app, stop.clone(), drain));
+        let server = tokio::spawn(serve(listener, app, stop.clone(), ServerLimits { connections: 8, drain }));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         arrival.recv().await.unwrap();
@@ -89,7 +201,7 @@ mod tests {
     async fn requests_that_do_not_end_are_cut() {
         let (answer, took) = stop_during(Duration::from_secs(600), Duration::from_millis(50)).await;
         assert_eq!(answer, "");
-        assert!(took < Duration::from_millis(50) + CUT_NOTICED, "{took:?}");
+        assert!(took < Duration::from_secs(20), "{took:?}");
     }
 
     #[tokio::test]
@@ -97,10 +209,35 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let server = tokio::spawn(serve(listener, Router::new(), stop.clone(), Duration::from_millis(50)));
+        let limits = ServerLimits { connections: 8, drain: Duration::from_millis(50) };
+        let server = tokio::spawn(serve(listener, Router::new(), stop.clone(), limits));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
         stop.cancel();
         tokio::time::timeout(Duration::from_secs(10), server).await.unwrap().unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_asks_nothing_makes_room_for_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let limits = ServerLimits { connections: 1, drain: Duration::ZERO };
+        let app = Router::new().route("/", get(async || "done"));
+        let server = tokio::spawn(serve_with(listener, app, stop.clone(), limits, Duration::from_secs(1)));
+        let asked = |what: &'static str| async move {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(what.as_bytes()).await.unwrap();
+            let mut read = Vec::new();
+            let _end = client.read_to_end(&mut read).await;
+            String::from_utf8(read).unwrap()
+        };
+        assert_eq!(asked("").await, "");
+        assert_eq!(asked("P").await, "");
+        assert_eq!(asked("GET / HTTP/1.1\r\nho").await, "");
+        let answer = asked("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(answer.ends_with("done"), "{answer}");
+        stop.cancel();
+        server.await.unwrap().unwrap();
     }
 }

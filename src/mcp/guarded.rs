@@ -161,11 +161,8 @@ fn failure(error: &StreamableHttpError<reqwest::Error>) -> McpFailure {
         StreamableHttpError::HttpStatus(error) => (McpFault::Unreachable, format!("HTTP {}", error.status)),
         StreamableHttpError::ResponseBodyTooLarge { .. } => return too_large(),
         StreamableHttpError::UnexpectedServerResponse(text) => return unexpected(text),
-        StreamableHttpError::UnexpectedContentType(Some(kind)) => {
-            (McpFault::NotMcp, format!("the server answers with the content type {kind}"))
-        }
-        StreamableHttpError::UnexpectedContentType(None) => {
-            (McpFault::NotMcp, "the server answers without a content type".to_owned())
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            (McpFault::NotMcp, format!("the server answers with {}", content(kind.as_deref())))
         }
         StreamableHttpError::Deserialize(_) => {
             (McpFault::NotMcp, "the server answers with something else".to_owned())
@@ -176,6 +173,17 @@ fn failure(error: &StreamableHttpError<reqwest::Error>) -> McpFailure {
         _ => (McpFault::Protocol, "the connection did not go as the protocol wants it".to_owned()),
     };
     McpFailure::new(fault, detail)
+}
+
+/// A content type in words of this service.
+fn content(kind: Option<&str>) -> &'static str {
+    let Some(kind) = kind else { return "no content type" };
+    match kind.split(';').next().unwrap_or_default().trim() {
+        "text/html" => "a web page (text/html)",
+        "text/plain" => "text (text/plain)",
+        "application/json" => "JSON that is no answer of MCP",
+        _ => "another content type than MCP has",
+    }
 }
 
 fn unanswered(error: &reqwest::Error) -> McpFailure {

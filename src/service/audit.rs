@@ -99,6 +99,27 @@ pub(super) enum Subject<'a> {
     Key(KeyId),
 }
 
+/// What changes are called.
+pub const AUDIT_ACTIONS: [&str; 17] = [
+    "config.put",
+    "config.patch",
+    "config.restore",
+    "config.delete",
+    "catalog.put",
+    "catalog.patch",
+    "catalog.delete",
+    "tool.approve",
+    "tool.reject",
+    "mcp_server.put",
+    "mcp_server.delete",
+    "key.create",
+    "key.patch",
+    "key.revoke",
+    "key.rotate",
+    "session.delete",
+    "session.reset",
+];
+
 /// One change by an administrator.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditDocument {
@@ -107,8 +128,8 @@ pub struct AuditDocument {
     /// `sync` (an MCP server that is read again by itself).
     pub actor: String,
     /// `config.put`, `config.patch`, `config.restore`, `config.delete`, `catalog.put`, `catalog.patch`, `catalog.delete`,
-    /// `key.create`, `key.patch`, `key.revoke`, `key.rotate`, `session.delete`, `session.reset`, `tool.approve` or
-    /// `tool.reject`; later versions may have others.
+    /// `tool.approve`, `tool.reject`, `mcp_server.put`, `mcp_server.delete`, `key.create`, `key.patch`, `key.revoke`,
+    /// `key.rotate`, `session.delete` or `session.reset`; later versions may have others.
     pub action: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]

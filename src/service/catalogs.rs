@@ -13,6 +13,7 @@ use super::catalog_change::{Edit, Planned, plan_change, plan_removal};
 use super::heads::Head;
 use super::provenance::{ToolProvenance, push_provenance};
 use super::scopes::begun_too_many;
+use super::stripes::Guard;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
 use crate::core::catalog::{Catalog, CatalogTool, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
@@ -211,7 +212,7 @@ impl Toolrack {
         expected: Option<&str>,
         dry_run: bool,
     ) -> Result<CatalogWritten, Error> {
-        let _guard = self.0.scope_writes.guard(scope).await;
+        let guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -220,7 +221,7 @@ impl Toolrack {
             let PlannedCatalog { catalog, write, written } =
                 self.plan_catalog(actor, scope, &head, edit, dry_run).await?;
             let Some(write) = write.filter(|_| !dry_run) else { return Ok(written) };
-            match self.write_catalog(scope, Arc::clone(&catalog), write).await {
+            match self.write_catalog(scope, Arc::clone(&catalog), write, &guard).await {
                 Ok(()) => return Ok(written),
                 // Another version than the expected one shows above.
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
@@ -274,9 +275,11 @@ impl Toolrack {
         scope: &Scope,
         catalog: Arc<Catalog>,
         write: CatalogWrite,
+        guard: &Guard,
     ) -> Result<(), Error> {
-        let (service, scope) = (self.clone(), scope.clone());
+        let (service, scope, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
         uncancelled(async move {
+            let _guard = guard;
             let most = service.0.limits.keys.scopes;
             let written = service.0.store.write_catalog(&scope, write).await;
             written.map_err(|error| begun_too_many(error, most))?;
@@ -305,7 +308,7 @@ impl Toolrack {
         scope: &Scope,
         expected: Option<&str>,
     ) -> Result<(), Error> {
-        let _guard = self.0.scope_writes.guard(scope).await;
+        let guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -331,7 +334,7 @@ impl Toolrack {
                 notes: WriteNotes::default(),
             };
             write.notes = self.catalog_notes(actor, audit, &write);
-            match self.write_catalog(scope, Arc::default(), write).await {
+            match self.write_catalog(scope, Arc::default(), write, &guard).await {
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 other => return other,
             }

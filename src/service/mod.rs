@@ -54,7 +54,7 @@ use crate::store::{MasterKey, ScopeRow, Store};
 use crate::telemetry;
 
 pub use assemble::{AssembleRequest, Assembled, InlineTools};
-pub use audit::{Actor, AuditDocument, AuditLimits, AuditListQuery, AuditPage};
+pub use audit::{AUDIT_ACTIONS, Actor, AuditDocument, AuditLimits, AuditListQuery, AuditPage};
 pub use bridge::{BridgeAction, BridgeAnswer, BridgeRequest, BridgeResult, ReplyTo};
 pub use caches::{CacheLimits, CacheUse};
 pub use calls::{CallAnswer, CallError, CallRequest, CallResult, Dispatch};
@@ -170,7 +170,7 @@ struct Inner {
     limits: Limits,
     caches: caches::Caches,
     sessions: sessions::Sessions,
-    /// One writer per scope: conflicts come from other processes only.
+    /// One writer per scope, to its end also where its request is gone: conflicts come from other processes only.
     scope_writes: stripes::Stripes,
     inline_refs: inline_refs::InlineRefs,
     keys: keys::KeyRing,

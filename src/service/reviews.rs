@@ -183,7 +183,7 @@ impl Toolrack {
             return Err(Error::invalid("/tools", "too_many", detail));
         }
         let reviewed: Arc<[ReviewedTool]> = reviewed.into();
-        let _guard = self.0.scope_writes.guard(scope).await;
+        let guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -206,7 +206,7 @@ impl Toolrack {
             let summary = json!({"tools": tools, "digests": digests});
             let audit = self.audited(actor, action, &Subject::Scope(scope), &summary);
             write.notes = self.catalog_notes(actor, audit, &write);
-            match self.write_catalog(scope, catalog, write).await {
+            match self.write_catalog(scope, catalog, write, &guard).await {
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 other => return other.map(|()| done),
             }

@@ -13,6 +13,7 @@ use super::preload::preload_obstacle;
 use super::ranking::endpoints;
 use super::reviews::{check_gate, review_gate};
 use super::secrets::Credentials;
+use super::stripes::Guard;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
 use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
@@ -120,7 +121,7 @@ impl Toolrack {
         expected: Option<i64>,
         dry_run: bool,
     ) -> Result<ConfigWritten, Error> {
-        let _guard = self.0.scope_writes.guard(scope).await;
+        let guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -135,7 +136,7 @@ impl Toolrack {
                 self.renew_matcher(scope, &before).await;
                 return Ok(self.written(scope, &before, &before, warnings, false));
             };
-            match self.write_config(scope, write).await {
+            match self.write_config(scope, write, &guard).await {
                 Ok(after) => {
                     self.renew_matchers(scope, &before, &after).await;
                     return Ok(self.written(scope, &before, &after, warnings, false));
@@ -188,9 +189,15 @@ impl Toolrack {
         WriteNotes { beginner: self.beginner(actor), audit: Some(audit) }
     }
 
-    async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<Arc<Head>, Error> {
-        let (service, scope) = (self.clone(), scope.clone());
+    async fn write_config(
+        &self,
+        scope: &Scope,
+        write: ConfigWrite,
+        guard: &Guard,
+    ) -> Result<Arc<Head>, Error> {
+        let (service, scope, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
         uncancelled(async move {
+            let _guard = guard;
             let most = service.0.limits.keys.scopes;
             let forgets = write.forget_missed_queries;
             let written = service.0.store.write_config(&scope, write).await;
@@ -308,27 +315,33 @@ impl Toolrack {
         scope: &Scope,
         expected: Option<i64>,
     ) -> Result<(), Error> {
-        let _guard = self.0.scope_writes.guard(scope).await;
-        let before = self.fresh_head(scope).await?;
-        check_revision(&before, expected)?;
-        check_gate(actor, &before.layer, false)?;
-        let expected_raw_revision = expected.map(|_| before.row.raw_revision);
-        let nothing = Head::new(ScopeRow::default());
-        let notes =
-            self.config_notes(actor, "config.delete", scope, &self.config_changes(scope, &before, &nothing));
-        let write = ConfigWrite {
-            config: None,
-            expected_raw_revision,
-            secrets: Vec::new(),
-            now_ms: now_ms(),
-            forget_missed_queries: true,
-            notes,
-        };
-        match self.write_config(scope, write).await {
-            Err(error) if error.kind() == Kind::Conflict => Err(revision_mismatch()),
-            other => {
-                self.renew_matcher(scope, &before).await;
-                other.map(|_| ())
+        let guard = self.0.scope_writes.guard(scope).await;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let before = self.fresh_head(scope).await?;
+            check_revision(&before, expected)?;
+            check_gate(actor, &before.layer, false)?;
+            let nothing = Head::new(ScopeRow::default());
+            let changes = self.config_changes(scope, &before, &nothing);
+            let write = ConfigWrite {
+                config: None,
+                // What was looked at is what is deleted.
+                expected_raw_revision: Some(before.row.raw_revision),
+                secrets: Vec::new(),
+                now_ms: now_ms(),
+                forget_missed_queries: true,
+                notes: self.config_notes(actor, "config.delete", scope, &changes),
+            };
+            match self.write_config(scope, write, &guard).await {
+                Err(error) if error.kind() == Kind::Conflict && expected.is_some() => {
+                    return Err(revision_mismatch());
+                }
+                Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
+                other => {
+                    self.renew_matcher(scope, &before).await;
+                    return other.map(|_| ());
+                }
             }
         }
     }

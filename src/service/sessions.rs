@@ -10,13 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use moka::future::Cache;
-use tokio::sync::OwnedMutexGuard;
 
 use super::audit::Actor;
 pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
-use super::stripes::Stripes;
+use super::stripes::{Guard, Stripes};
 use super::usage::scope_of;
 use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
@@ -61,7 +60,7 @@ pub(super) struct Sessions {
 
 /// The snapshot of a session with its lock.
 pub(super) struct HeldSession {
-    guard: OwnedMutexGuard<()>,
+    guard: Guard,
     pub(super) session: Arc<Session>,
 }
 
@@ -85,7 +84,7 @@ impl Sessions {
         self.snapshots.entry_count()
     }
 
-    async fn guard(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
+    async fn guard(&self, key: &SessionKey) -> Guard {
         self.stripes.guard(key).await
     }
 

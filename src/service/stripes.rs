@@ -8,6 +8,9 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// More than the changes that are ever under way at once.
 const STRIPES: usize = 1_024;
 
+/// Held while something is changed; a write that outlives its request holds a copy.
+pub(super) type Guard = Arc<OwnedMutexGuard<()>>;
+
 /// A fixed number of locks, shared by keys by their hash.
 pub(super) struct Stripes {
     locks: Vec<Arc<Mutex<()>>>,
@@ -21,9 +24,9 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    pub(super) async fn guard(&self, key: &impl Hash) -> OwnedMutexGuard<()> {
+    pub(super) async fn guard(&self, key: &impl Hash) -> Guard {
         let at = self.hasher.hash_one(key) as usize % STRIPES;
         let lock = self.locks.get(at).map(Arc::clone).unwrap_or_default();
-        lock.lock_owned().await
+        Arc::new(lock.lock_owned().await)
     }
 }

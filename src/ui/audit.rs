@@ -16,30 +16,13 @@ use crate::core::id::{Id, Scope};
 use crate::core::keys::KeyId;
 use crate::core::text::clip;
 use crate::http::problem::Problem;
-use crate::service::{AuditDocument, AuditListQuery, AuditPage, Toolrack};
+use crate::service::{AUDIT_ACTIONS, AuditDocument, AuditListQuery, AuditPage, Toolrack};
 
 /// Changes of one page.
 const PAGE: u32 = 50;
 
 /// Scopes that somebody may choose from.
 const SCOPES: usize = 200;
-
-/// What can be asked for by name.
-const ACTIONS: [&str; 13] = [
-    "config.put",
-    "config.patch",
-    "config.restore",
-    "config.delete",
-    "catalog.put",
-    "catalog.patch",
-    "catalog.delete",
-    "key.create",
-    "key.patch",
-    "key.revoke",
-    "key.rotate",
-    "session.delete",
-    "session.reset",
-];
 
 /// Which changes.
 #[derive(Debug, Default, Deserialize)]
@@ -147,7 +130,7 @@ fn filters(language: Language, asked: &Asked) -> Markup {
                     label for="a-action" { (language.say("What", "操作")) }
                     select #a-action name="action" {
                         option value="" { (language.say("everything", "全部")) }
-                        @for action in ACTIONS { option value=(action) selected[action == asked.action] { (action) } }
+                        @for action in AUDIT_ACTIONS { option value=(action) selected[action == asked.action] { (action) } }
                     }
                 }
                 button.btn type="submit" { (language.say("Filter", "筛选")) }

@@ -5,12 +5,16 @@ use axum::extract::{FromRef, FromRequest, Multipart, Request};
 use axum::http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
+use crate::http::auth::Auth;
 use crate::http::layers::HttpContext;
 use crate::http::pages::FormToken;
 use crate::http::problem::{Code, Problem};
 
 /// The field that every form carries.
 pub(super) const TOKEN_FIELD: &str = "form_token";
+
+/// Longest form of somebody who is not signed in.
+const STRANGER_BYTES: usize = 16 * 1024;
 
 /// The fields of a form, in their order.
 #[derive(Default)]
@@ -65,7 +69,11 @@ impl Form {
         S: Send + Sync,
         HttpContext: FromRef<S>,
     {
-        let limit = HttpContext::from_ref(state).limits().body_bytes;
+        let context = HttpContext::from_ref(state);
+        // A key and where to go on is all that somebody sends who is not signed in.
+        let is_stranger =
+            !matches!(context.auth(), Auth::None) && request.extensions().get::<FormToken>().is_none();
+        let limit = if is_stranger { STRANGER_BYTES } else { context.limits().body_bytes };
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_multipart = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
         let (parts, body) = request.into_parts();

@@ -29,20 +29,25 @@ fn settings() -> BTreeSet<String> {
     keys.map(|(key, _)| format!("TOOLRACK_{}", key.trim().replace('.', "_").to_uppercase())).collect()
 }
 
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 #[test]
 fn every_variable_is_a_setting() {
     let settings = settings();
     assert!(settings.contains("TOOLRACK_LISTEN") && settings.len() > 20, "{settings:?}");
     let mut named = 0;
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
+    for file in files(&folder()) {
         // Its first lines tell how variables are made; `config` checks its keys.
-        if name == "toolrack.default.toml" {
+        if file.ends_with("toolrack.default.toml") {
             continue;
         }
-        let text = text(&name);
+        let text = std::fs::read_to_string(&file).unwrap();
         for variable in variables(&text) {
-            assert!(settings.contains(variable), "{name} names {variable}, which is no setting");
+            assert!(settings.contains(variable), "{file:?} names {variable}, which is no setting");
             named += 1;
         }
     }

@@ -109,6 +109,30 @@ async fn one_signs_in_with_a_key_and_out_again() {
 }
 
 #[tokio::test]
+async fn who_signs_in_sends_little() {
+    let app = TestApp::start().await;
+    let nobody = Browser { http: app.anonymous(), cookie: String::new() };
+    let long = "x".repeat(17 * 1024);
+    nobody.send("/ui/sign-in", &[("key", &long)]).await.expect_status(413);
+    nobody.send("/ui/sign-in", &[("key", &long[..15 * 1024])]).await.expect_status(422);
+    // A page reads its form after its cookie, whatever is sent.
+    let invented = Browser { http: app.anonymous(), cookie: format!("toolrack={}", "0".repeat(64)) };
+    invented.send("/ui/keys", &[("name", &long)]).await.expect_status(401);
+}
+
+#[tokio::test]
+async fn pages_of_keys_are_there_for_admins_alone() {
+    let app = TestApp::start().await;
+    let setup = Browser::sign_in(&app, &key(&app, "setup", &["*"], &["*"]).await).await;
+    for page in ["/ui/keys", "/ui/keys/0123456789abcdef"] {
+        setup.get(page).await.expect_status(404);
+        setup.submit(page, &[("name", "x"), ("role", "admin")]).await.expect_status(404);
+    }
+    let held = setup.submit("/ui/users/alice/reviews", &[("verdict", "approve")]).await;
+    assert!([403, 404].contains(&held.status), "{held:?}");
+}
+
+#[tokio::test]
 async fn the_catalog_is_searched_filtered_sorted_and_paged() {
     let app = TestApp::start().await;
     let user = app.user();

@@ -36,7 +36,9 @@ impl Role {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Admin => "Everything, keys included. Bound to nothing.",
-            Self::Setup => "Configs, catalogs and the setup flow of the users and projects that it covers.",
+            Self::Setup => {
+                "Configs, catalogs, sessions and the setup flow, with its pages, of the users and projects that it covers."
+            }
             Self::Agent => {
                 "What an agent asks turn by turn, and the sessions, of the users and projects that it covers; may be \
                  limited to tools."
@@ -111,6 +113,11 @@ const fn agent(id: &'static str) -> Operation {
     Operation { id, access: AGENT, covers: Covers::Both }
 }
 
+/// Of agents, and of the pages of those who set up.
+const fn both(id: &'static str) -> Operation {
+    Operation { id, access: BOTH, covers: Covers::Both }
+}
+
 const fn setup(id: &'static str, covers: Covers) -> Operation {
     Operation { id, access: SETUP, covers }
 }
@@ -130,13 +137,13 @@ pub const OPERATIONS: &[Operation] = &[
     agent("describe"),
     agent("call"),
     agent("bridge"),
-    agent("list_sessions"),
-    agent("get_session"),
-    agent("delete_session"),
-    agent("reset_session"),
-    agent("release_tools"),
-    agent("pin_tools"),
-    agent("unpin_tools"),
+    both("list_sessions"),
+    both("get_session"),
+    both("delete_session"),
+    both("reset_session"),
+    both("release_tools"),
+    both("pin_tools"),
+    both("unpin_tools"),
     setup("get_effective_config", Covers::Both),
     setup("apply_setup", Covers::Both),
     setup("test_matcher", Covers::Both),

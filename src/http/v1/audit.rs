@@ -30,7 +30,7 @@ pub struct AuditPageQuery {
     /// Only changes that are about this project.
     #[param(value_type = Option<String>)]
     project: Option<Id>,
-    /// Only changes by this actor: the id of a key, `admin`, `no-auth` or `cli`.
+    /// Only changes by this actor: the id of a key, `admin`, `no-auth`, `cli` or `sync`.
     actor: Option<String>,
     /// Only this action, for example `config.put`.
     action: Option<String>,
@@ -51,7 +51,7 @@ impl Scoped for AuditPageQuery {
 
 /// List changes
 ///
-/// What was changed about configs, catalogs and keys, which changes of tools were approved or rejected, and which sessions an
+/// What was changed about configs, catalogs, MCP servers and keys, which changes of tools were approved or rejected, and which sessions an
 /// administrator deleted or emptied; the latest first. An entry is written with its change or not at all. Of keys and sessions a
 /// key of the role `setup` sees nothing. The oldest entries go, by number and age.
 #[utoipa::path(get, path = "/v1/audit", operation_id = "get_audit", tag = "service",

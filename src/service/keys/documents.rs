@@ -133,7 +133,7 @@ pub struct KeyCreated {
     pub document: KeyDocument,
 }
 
-/// The one place where a key leaves the service.
+/// The one place where a key stands in an answer of the API.
 fn exposed<S: serde::Serializer>(key: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(key.expose_secret())
 }
@@ -276,7 +276,7 @@ impl Toolrack {
     }
 
     /// Makes a key of the same rights in the place of another, which is accepted for `overlap_seconds` more. The new one
-    /// lives as long as the old one was made for.
+    /// lives as long as lies between the making and the end of the old one, and at most [`MAX_KEY_SECONDS`].
     pub async fn rotate_key(
         &self,
         actor: &Actor,
@@ -289,7 +289,9 @@ impl Toolrack {
         }
         let old = self.0.store.key(id).await?.ok_or_else(no_key)?;
         let now = now_ms();
-        let expires_at_ms = old.expires_at_ms.map(|expires| now + (expires - old.created_at_ms).max(1));
+        let most = milliseconds(MAX_KEY_SECONDS);
+        let life = |expires: i64| expires.saturating_sub(old.created_at_ms).clamp(1, most);
+        let expires_at_ms = old.expires_at_ms.map(|expires| now.saturating_add(life(expires)));
         let (key, digest, new_id) = random_key();
         let new = KeyRow {
             id: new_id,

@@ -12,6 +12,7 @@ use crate::service::catalog_change::Edit as CatalogEdit;
 use crate::service::catalogs::PlannedCatalog;
 use crate::service::heads::Head;
 use crate::service::scopes::{Edit, PlannedConfig, begun_too_many};
+use crate::service::stripes::Guard;
 use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, Kind, Toolrack, WRITE_TRIES, uncancelled};
 use crate::store::SetupWrite;
 
@@ -99,7 +100,7 @@ impl Toolrack {
             Some(tools) => Some(CatalogEdit::Replace(self.read_catalog(tools).await?)),
             None => None,
         };
-        let _guard = self.0.scope_writes.guard(scope).await;
+        let guard = self.0.scope_writes.guard(scope).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -114,7 +115,7 @@ impl Toolrack {
                 Some(edit) => Some(self.plan_catalog(actor, scope, &before, edit, dry_run).await?),
                 None => None,
             };
-            match self.write_planned(scope, planned, catalog, &before, dry_run).await {
+            match self.write_planned(scope, planned, catalog, &before, dry_run, &guard).await {
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
                 applied => return applied,
             }
@@ -128,6 +129,7 @@ impl Toolrack {
         catalog: Option<PlannedCatalog>,
         before: &Head,
         dry_run: bool,
+        guard: &Guard,
     ) -> Result<SetupApplied, Error> {
         let (planned_head, config_write, warnings) = match config {
             Some(PlannedConfig { head, write, warnings }) => (Some(head), write, warnings),
@@ -143,8 +145,10 @@ impl Toolrack {
         } else {
             let write = SetupWrite { config: config_write, catalog: catalog_write };
             let forgets = write.config.as_ref().is_some_and(|config| config.forget_missed_queries);
-            let (service, scope, kept) = (self.clone(), scope.clone(), new_catalog);
+            let (service, scope, kept, guard) =
+                (self.clone(), scope.clone(), new_catalog, Guard::clone(guard));
             let after = uncancelled(async move {
+                let _guard = guard;
                 let most = service.0.limits.keys.scopes;
                 let written = service.0.store.write_setup(&scope, write).await;
                 let row = written.map_err(|error| begun_too_many(error, most))?;

@@ -35,7 +35,8 @@ fn intended(path: &str) -> Option<&'static [&'static str]> {
         "/v1/audit" => &["admin", "setup"],
         path if path.starts_with("/v1/keys") => &["admin"],
         path if path.ends_with("/approve") || path.ends_with("/reject") => &["admin"],
-        path if AGENT.contains(&path) || path.contains("/sessions") => &["admin", "agent"],
+        path if AGENT.contains(&path) => &["admin", "agent"],
+        path if path.contains("/sessions") => &["admin", "setup", "agent"],
         path if ["/config", "/catalog", "/setup", "/mcp-servers"].iter().any(|part| path.contains(part)) => {
             &["admin", "setup"]
         }
