@@ -236,7 +236,8 @@ fn each_threat_names_tests_that_there_are() {
             let name = name.trim_matches('`');
             let at = code.find(&format!("fn {name}(")).unwrap_or_else(|| panic!("there is no test {name}"));
             let head: Vec<&str> = code[..at].lines().rev().take(6).collect();
-            let is_test = head.iter().any(|line| line.contains("test]") || line.contains("proptest!"));
+            let is_test =
+                head.iter().any(|line| ["#[test]", "tokio::test"].iter().any(|mark| line.contains(mark)));
             assert!(is_test, "{name} is no test:\n{head:?}");
         }
     }
