@@ -24,6 +24,7 @@ use super::heads::{API_KEY, header_secret};
 use super::ranking::{document, endpoints, has_first_stage, settings, tenant, vector_settings};
 use super::scopes::{idle_setting, refused};
 use super::secrets::Credentials;
+use super::setup::SetupInput;
 use super::{Error, Toolrack};
 use crate::core::id::Scope;
 use crate::core::lexical::Hit;
@@ -41,6 +42,8 @@ const SAMPLE_TOOLS: usize = 30;
 pub struct MatcherTestRequest {
     /// Whose tools are ranked and whose stored key may be used; without a session.
     pub caller: Caller,
+    /// A draft of that scope, whose tools are ranked in place of the stored ones.
+    pub draft: Option<SetupInput>,
     /// As in a config, with or without its `api_key`.
     pub matcher: Value,
     pub query: Option<String>,
@@ -150,7 +153,10 @@ impl Toolrack {
         let query = sample_query(request.query.as_deref(), self.0.limits.query_chars)?;
         let (matcher, secret, mut warnings) = self.read_matcher(&request.matcher)?;
         let caller = &request.caller;
-        let context = self.context(caller, &GrantFields::default()).await?;
+        let context = match request.draft {
+            Some(draft) => self.drafted_context(draft).await?,
+            None => self.context(caller, &GrantFields::default()).await?,
+        };
         let most = SAMPLE_TOOLS.min(matcher.max_documents as usize);
         let tools = self.visible_sample(&context, &query, most).await?;
         let is_built_in = tools.is_none();

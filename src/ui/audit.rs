@@ -150,7 +150,7 @@ fn choose(language: Language, scopes: &[Scope]) -> Markup {
             }
         }
     };
-    card(language.say("Whose changes?", "查看谁的变更?"), "", &content)
+    card(language.say("Whose changes?", "查看谁的变更？"), "", &content)
 }
 
 fn list(visitor: &Visitor, asked: &Asked, page: &AuditPage) -> Markup {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::language::{Language, number, time};
 use super::layout::{Section, page, with_query};
-use super::parts::{State as Standing, card, empty, head, tag};
+use super::parts::{State as Standing, card, empty, head, notice, tag};
 use super::shown;
 use super::visitor::Place;
 use crate::core::id::Scope;
@@ -89,6 +89,7 @@ pub(super) async fn show(
         let changes = changes(&service, &place).await?;
         html! {
             (head(title, about(language, &found), Some(import)))
+            @if found.held > 0 { (waiting(&place, found.held)) }
             (changes)
             section.card {
                 (filters(&place, &asked, &found))
@@ -110,6 +111,24 @@ fn about(language: Language, found: &BrowsePage) -> Markup {
         Language::Chinese => format!("{groups} 个分组共 {tools} 个工具，完整定义为 {tokens} 词元。版本 "),
     };
     html! { (text) code title=(found.version) { (version) } }
+}
+
+/// That changes wait, and where they are decided on.
+fn waiting(place: &Place, held: usize) -> Markup {
+    let language = place.visitor.language;
+    let text = match (language, held) {
+        (Language::English, 1) => "1 changed tool waits for approval.".to_owned(),
+        (Language::English, _) => format!("{} changed tools wait for approval.", number(held)),
+        (Language::Chinese, _) => format!("{} 个已变更的工具等待批准。", number(held)),
+    };
+    notice(
+        Standing::Warn,
+        text,
+        html! {
+            (language.say("Agents keep the approved version. ", "代理继续使用已批准的版本。"))
+            a href=(place.path("reviews")) { (language.say("Look at the changes", "查看变更")) }
+        },
+    )
 }
 
 fn filters(place: &Place, asked: &Asked, found: &BrowsePage) -> Markup {
@@ -209,6 +228,9 @@ fn row(place: &Place, asked: &Asked, tool: &BrowsedTool) -> Markup {
                     " " span.tag.warm title=(language.say("Warm in so many sessions", "在多少会话中为热工具")) {
                         (language.say("warm", "热")) " " (number(tool.warm))
                     }
+                }
+                @if tool.held {
+                    " " a.tag.warn href=(place.path("reviews")) { (language.say("change waits", "变更待批准")) }
                 }
                 @if tool.hidden { " " (tag(Standing::Info, language.say("not offered", "未提供"))) }
             }

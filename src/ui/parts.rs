@@ -130,7 +130,7 @@ pub(super) fn named_token_bar(language: Language, shares: &[(Share, &str)], size
     let sent: u64 = sent.map(|(share, _)| share.tokens).sum();
     let label = match language {
         Language::English => format!("{} of {} tokens are sent", number(sent), number(whole)),
-        Language::Chinese => format!("共 {} 词元,发送 {}", number(whole), number(sent)),
+        Language::Chinese => format!("共 {} 词元，发送 {}", number(whole), number(sent)),
     };
     let mut at = 0;
     html! {

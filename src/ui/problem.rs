@@ -58,7 +58,7 @@ fn words(language: Language, code: Code) -> (&'static str, &'static str) {
             language.say("There is nothing here", "这里什么都没有"),
             language.say(
                 "The address may be misspelt, or your key does not cover this user or project.",
-                "地址可能有误,或者您的密钥不涵盖此用户或项目。",
+                "地址可能有误，或者您的密钥不涵盖此用户或项目。",
             ),
         ),
         Code::Unauthorized => (
@@ -69,14 +69,14 @@ fn words(language: Language, code: Code) -> (&'static str, &'static str) {
             language.say("Somebody else was faster", "其他人先做了修改"),
             language.say(
                 "Go back, load the page again, and make your change on what is stored now.",
-                "请返回并重新加载页面,然后在当前内容上修改。",
+                "请返回并重新加载页面，然后在当前内容上修改。",
             ),
         ),
         _ => (
             language.say("That did not work", "操作未成功"),
             language.say(
                 "Nothing was stored. Agents go on with what was there.",
-                "没有保存任何内容,代理继续使用原有设置。",
+                "没有保存任何内容，代理继续使用原有设置。",
             ),
         ),
     }

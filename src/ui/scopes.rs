@@ -58,7 +58,7 @@ pub(super) async fn choose(
     let content = html! {
         (head(title, language.say(
             "Each has its own tools and settings. An agent names a user, and a project if it works in one.",
-            "每个用户和项目都有自己的工具和设置。代理指明用户,在项目中工作时也指明项目。",
+            "每个用户和项目都有自己的工具和设置。代理指明用户，在项目中工作时也指明项目。",
         ), None))
         @if scopes.is_empty() { (first_steps(language)) }
         div.columns {
@@ -66,12 +66,12 @@ pub(super) async fn choose(
             (card(language.say("Set up another one", "设置新的"), "", &html! {
                 form.form method="get" action="/ui/scopes" {
                     @if let Some(fault) = fault {
-                        (notice(Standing::Bad, language.say("Not opened:", "无法打开:"), fault))
+                        (notice(Standing::Bad, language.say("Not opened:", "无法打开："), fault))
                     }
                     fieldset.choice {
                         legend { (language.say("What is it?", "类型")) }
                         label { input type="radio" name="kind" value="users" checked; " " (language.say("User", "用户")) }
-                        label { input type="radio" name="kind" value="projects"; " " (language.say("Project, shared by users", "项目(多用户共享)")) }
+                        label { input type="radio" name="kind" value="projects"; " " (language.say("Project, shared by users", "项目（多用户共享）")) }
                     }
                     div.field {
                         label for="scope-id" { (language.say("Name", "名称")) }
@@ -115,19 +115,19 @@ pub(super) fn first_steps(language: Language) -> Markup {
             language.say("Import", "导入"),
             language.say(
                 "Paste a tool list or an mcp.json, or ask an MCP server.",
-                "粘贴工具列表或 mcp.json,或连接 MCP 服务器。",
+                "粘贴工具列表或 mcp.json，或连接 MCP 服务器。",
             ),
         ),
         (
             language.say("Look", "查看"),
             language.say(
                 "See which tools will be hard to find, and the proposed groups.",
-                "查看哪些工具不易被找到,以及建议的分组。",
+                "查看哪些工具不易被找到，以及建议的分组。",
             ),
         ),
         (
             language.say("Apply", "应用"),
-            language.say("See the difference first; undo it later if need be.", "先看差异,之后也可撤销。"),
+            language.say("See the difference first; undo it later if need be.", "先看差异，之后也可撤销。"),
         ),
     ];
     html! {

@@ -59,11 +59,11 @@ fn sign_in_page(language: Language, next: &str, problem: Option<&Problem>) -> Ma
         p.about {
             (language.say(
                 "With an admin or setup key. The browser stays signed in for 12 hours; the key itself is not kept in it.",
-                "使用 admin 或 setup 密钥。登录保持 12 小时,浏览器不保存密钥本身。",
+                "使用 admin 或 setup 密钥。登录保持 12 小时，浏览器不保存密钥本身。",
             ))
         }
         @if let Some(problem) = problem {
-            (notice(Standing::Bad, language.say("Not signed in:", "登录失败:"), problem.detail()))
+            (notice(Standing::Bad, language.say("Not signed in:", "登录失败："), problem.detail()))
         }
         form.card.form method="post" action=(SIGN_IN) {
             input type="hidden" name="next" value=(next);
@@ -72,7 +72,7 @@ fn sign_in_page(language: Language, next: &str, problem: Option<&Problem>) -> Ma
                 input #key type="password" name="key" required autofocus autocomplete="current-password" spellcheck="false"
                     aria-invalid=[problem.map(|_| "true")] aria-describedby="key-hint";
                 p.hint #key-hint {
-                    (language.say("Begins with trk_. The first one was printed when the server started; ", "以 trk_ 开头。首个密钥在服务器启动时显示;"))
+                    (language.say("Begins with trk_. The first one was printed when the server started; ", "以 trk_ 开头。首个密钥在服务器启动时显示；"))
                     code { "toolrack keys create" } (language.say(" makes more.", " 可创建更多。"))
                 }
             }

@@ -219,7 +219,7 @@ fn finders(place: &Place) -> Markup {
             button.btn type="submit" { (language.say("Try", "试一试")) }
         }
     };
-    card(language.say("Who finds it?", "谁能找到它?"), "", &content)
+    card(language.say("Who finds it?", "谁能找到它？"), "", &content)
 }
 
 fn facts(language: Language, sheet: &ToolSheet) -> Markup {

@@ -36,7 +36,7 @@ pub(super) fn tokens(language: Language, turn: &Turn) -> Markup {
     let tier = turn.assembled.get("tier").and_then(Value::as_u64).unwrap_or_default();
     let note = match (language, sent <= all) {
         (Language::English, true) => format!("{} fewer, {}", saved(sent, all), tier_name(language, tier)),
-        (Language::Chinese, true) => format!("减少 {},{}", saved(sent, all), tier_name(language, tier)),
+        (Language::Chinese, true) => format!("减少 {}，{}", saved(sent, all), tier_name(language, tier)),
         _ => tier_name(language, tier).to_owned(),
     };
     let (sent, all) = (number(sent), number(all));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::core::catalog::{Catalog, CatalogTool, listing_line};
@@ -72,6 +72,8 @@ pub struct BrowsePage {
     pub groups: Vec<BrowsedGroup>,
     /// Tools of the whole catalog that no search found in [`BROWSED_DAYS`], core ones aside.
     pub unfound: usize,
+    /// Tools of which a changed version waits for an approval.
+    pub held: usize,
     /// Tools that fit the query.
     pub found: usize,
     pub page: usize,
@@ -100,6 +102,8 @@ pub struct BrowsedTool {
     pub core: bool,
     /// Whether the config keeps it from agents.
     pub hidden: bool,
+    /// Whether a changed version of it waits for an approval.
+    pub held: bool,
     /// Sessions of the user that it is warm in; 0 for a project's tool, whose sessions belong to many users.
     pub warm: u64,
     /// Queries that found it, and calls.
@@ -206,7 +210,11 @@ impl Toolrack {
             Scope::User(user) => self.0.store.warm_counts(user, MOST_WARM).await?.into_iter().collect(),
             Scope::Project(_) => HashMap::new(),
         };
+        let waiting = self.0.store.reviews(scope).await?.held;
+        page.held = waiting.len();
+        let waiting: HashSet<&ToolKey> = waiting.iter().map(|held| &held.tool).collect();
         for (row, key) in page.rows.iter_mut().zip(&keys) {
+            row.held = waiting.contains(key);
             row.warm = warm.get(key).copied().unwrap_or_default();
             let stored = self.0.store.provenance(scope, key).await?.map(ToolProvenance::from);
             row.first_seen_ms = stored.as_ref().and_then(|stored| stored.first_seen_ms);
@@ -277,6 +285,7 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery, used: &Used) ->
         tokens: *tokens,
         core: entry.seen.is_some_and(|seen| seen.core),
         hidden: entry.seen.is_none(),
+        held: false,
         warm: 0,
         used: counts(entry),
         first_seen_ms: None,
@@ -287,6 +296,7 @@ fn browse(context: &Context, scope: &Scope, query: &BrowseQuery, used: &Used) ->
         tools: entries.len(),
         tokens: entries.iter().map(|(_, tokens)| tokens).sum(),
         unfound,
+        held: 0,
         found: found.len(),
         page,
         pages,

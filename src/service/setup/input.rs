@@ -9,9 +9,11 @@ use crate::core::digest::Digest;
 use crate::core::grant::{Catalogs, Selection};
 use crate::core::policy::{self, Layer, Policy};
 use crate::core::warning::{FieldError, Warning};
-use crate::service::context::Caller;
+use crate::service::context::{Caller, Context, GrantFields, Seen};
+use crate::service::heads::Head;
 use crate::service::scopes::refused;
 use crate::service::{Error, InlineTools, Toolrack};
+use crate::store::ScopeRow;
 
 /// A scope with what may stand in the place of what it has stored. The scope is the project where one is named, else the user.
 #[derive(Clone)]
@@ -71,11 +73,7 @@ impl Toolrack {
         let for_project = caller.project.is_some();
         let mut warnings = Vec::new();
         let mut catalogs = self.stored_catalogs(&caller, &heads).await?;
-        if let (Some(tools), Catalogs::Stored { user, project }) = (tools, &mut catalogs) {
-            let upload = self.read_live(&tools).await?;
-            warnings.extend(upload.warnings.iter().cloned());
-            *(if for_project { project } else { user }) = Arc::clone(&upload.catalog);
-        }
+        warnings.extend(self.put_tools(&mut catalogs, tools, for_project).await?);
         let (mut user, mut project) = (heads.user.layer.clone(), heads.project.layer.clone());
         let head = if for_project { &heads.project } else { &heads.user };
         match config {
@@ -92,6 +90,40 @@ impl Toolrack {
         }
         let selections = caller.limits.as_deref().cloned().into_iter().collect();
         Ok(Sources { catalogs, user, project, for_project, selections, warnings })
+    }
+
+    /// Puts a draft's tools in the place of those that its scope has stored.
+    async fn put_tools(
+        &self,
+        catalogs: &mut Catalogs,
+        tools: Option<InlineTools>,
+        for_project: bool,
+    ) -> Result<Vec<Warning>, Error> {
+        let (Some(tools), Catalogs::Stored { user, project }) = (tools, catalogs) else {
+            return Ok(Vec::new());
+        };
+        let upload = self.read_live(&tools).await?;
+        *(if for_project { project } else { user }) = Arc::clone(&upload.catalog);
+        Ok(upload.warnings.clone())
+    }
+
+    /// What a request without a session would see if a draft were applied. Settings of it that cannot be read are as if they
+    /// were not there.
+    pub(in crate::service) async fn drafted_context(&self, draft: SetupInput) -> Result<Context, Error> {
+        let SetupInput { caller, tools, config } = draft;
+        let mut heads = self.heads(&caller).await?;
+        let for_project = caller.project.is_some();
+        if let Some(config) = config {
+            let head = if for_project { &mut heads.project } else { &mut heads.user };
+            *head = Arc::new(Head::new(ScopeRow { config: config.to_string(), ..head.row.clone() }));
+        }
+        let mut catalogs = self.stored_catalogs(&caller, &heads).await?;
+        self.put_tools(&mut catalogs, tools, for_project).await?;
+        let (_, merged) = self.merged(&heads).await?;
+        let selections: Vec<Selection> = caller.limits.as_deref().cloned().into_iter().collect();
+        let (target, window) = (GrantFields::usual_target(&merged.policy), merged.policy.context_window);
+        let seen = Seen { catalogs, heads, merged, selections: selections.into(), target, window };
+        self.context_of(seen, Vec::new()).await
     }
 }
 

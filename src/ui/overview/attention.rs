@@ -21,8 +21,8 @@ struct Line {
     tag: Option<Markup>,
 }
 
-/// The list.
-pub(super) fn card(place: &Place, overview: &Overview, found: &Attention) -> Markup {
+/// The list; none where nothing wants anybody.
+pub(super) fn card(place: &Place, overview: &Overview, found: &Attention) -> Option<Markup> {
     let language = place.visitor.language;
     let lines: Vec<Line> =
         [held(place, found), missed(language, overview), unfound(language, overview), hot(place, overview)]
@@ -31,19 +31,19 @@ pub(super) fn card(place: &Place, overview: &Overview, found: &Attention) -> Mar
             .chain(keys(language, found))
             .collect();
     let content = html! {
-        @if lines.is_empty() { p.body.note { (language.say("Nothing wants you.", "没有需要处理的事项。")) } }
-        @else {
-            ul.rows {
-                @for line in &lines {
-                    li {
-                        div { a href=(line.href) { (line.title) } p.note { (line.note) } }
-                        @if let Some(tag) = &line.tag { (tag) }
+        ul.rows {
+            @for line in &lines {
+                li {
+                    div {
+                        a href=(line.href) { (line.title) }
+                        @if !line.note.is_empty() { p.note { (line.note) } }
                     }
+                    @if let Some(tag) = &line.tag { (tag) }
                 }
             }
         }
     };
-    parts::card(language.say("Worth a look", "值得关注"), "", &content)
+    (!lines.is_empty()).then(|| parts::card(language.say("Worth a look", "值得关注"), "", &content))
 }
 
 /// "1 tool", "2 tools"; Chinese needs one form only.

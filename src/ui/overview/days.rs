@@ -41,10 +41,11 @@ impl Days<'_> {
 pub(super) fn charts(place: &Place, overview: &Overview, found: &Attention) -> Markup {
     let language = place.visitor.language;
     let days = days_of(overview);
+    let attention = attention::card(place, overview, found);
     html! {
-        div.columns.wide-left {
-            (tokens(language, &days))
-            (attention::card(place, overview, found))
+        @match attention {
+            Some(attention) => div.columns.wide-left { (tokens(language, &days)) (attention) },
+            None => (tokens(language, &days)),
         }
         div.columns.wide-left {
             (searches(language, &days))

@@ -83,7 +83,7 @@ pub(super) async fn show(
             html! {
                 (turn::tokens(language, &turn))
                 (begin::unused(&place, overview.days))
-                div.columns { (attention::card(&place, &overview, &attention)) }
+                @if let Some(attention) = attention::card(&place, &overview, &attention) { (attention) }
             }
         }
     };
@@ -239,7 +239,7 @@ fn figures(place: &Place, totals: &UsageNumbers) -> Markup {
                 (figure(
                     language.say("Prompt cache kept", "提示缓存保持"),
                     percent(kept, totals.assemblies),
-                    html! { (language.say("of turns; ", "的回合；")) (number(breaks)) " " (language.say(if breaks == 1 { "break" } else { "breaks" }, "次中断")) },
+                    html! { (number(breaks)) " " (language.say(if breaks == 1 { "break" } else { "breaks" }, "次中断")) },
                 ))
             }
         }

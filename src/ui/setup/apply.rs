@@ -142,7 +142,7 @@ fn apply_page(
                     (notice(Standing::Info, language.say("A key for the endpoint", "端点密钥"), language.say("is stored with it, sealed.", "将一并加密保存。")))
                 }
                 (notice(Standing::Info, language.say("All or nothing.", "整体生效。"), html! {
-                    (language.say("It is written together and holds from the next request on. ", "一次写入,从下个请求起生效。"))
+                    (language.say("It is written together and holds from the next request on. ", "一次写入，从下个请求起生效。"))
                     a href=(place.path("setup/versions")) { (language.say("Earlier versions", "历史版本")) }
                     (language.say(" can be put back.", "可以恢复。"))
                 }))
@@ -157,7 +157,7 @@ fn apply_page(
             }
         }
     };
-    let about = language.say("What exactly changes, and how is it undone?", "具体会改变什么?如何撤销?");
+    let about = language.say("What exactly changes, and how is it undone?", "具体会改变什么？如何撤销？");
     step_page(place, Step::Apply, draft, (language.say("Apply", "应用"), about), &content, Some(on))
 }
 
@@ -190,7 +190,7 @@ fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Respons
     let language = place.visitor.language;
     let content = notice(
         Standing::Bad,
-        language.say("This cannot be applied yet:", "暂时无法应用:"),
+        language.say("This cannot be applied yet:", "暂时无法应用："),
         html! {
             @if problem.errors().is_empty() { (problem.detail()) }
             @else {
@@ -212,11 +212,11 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
     let content = html! {
         (notice(Standing::Warn, language.say("Somebody else applied a change in the meantime.", "期间有其他人应用了更改。"),
             language.say("Nothing of it is overwritten. Say for each key which value the draft shall have, then look at the difference again.",
-                "不会覆盖任何内容。请为每一项选择草稿应采用的值,然后重新查看差异。")))
+                "不会覆盖任何内容。请为每一项选择草稿应采用的值，然后重新查看差异。")))
         form.card method="post" action=(place.path("setup/rebase")) #rebase {
             (token(&place.visitor))
             @if differing.is_empty() {
-                p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同,仅工具目录有变。")) }
+                p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同，仅工具目录有变。")) }
             } @else {
                 table.stack {
                     thead { tr {
@@ -232,7 +232,7 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
                                 td.full data-label=(language.say("Stored", "已保存")) { span.clip { (text(stored.get(*key))) } }
                                 td.full data-label=(language.say("Draft", "草稿")) { span.clip { (text(draft.config.get(*key))) } }
                                 td {
-                                    input type="checkbox" name="theirs" value=(key) aria-label={(language.say("Take theirs: ", "采用已保存的:")) (key)};
+                                    input type="checkbox" name="theirs" value=(key) aria-label={(language.say("Take theirs: ", "采用已保存的：")) (key)};
                                 }
                             }
                         }
@@ -244,7 +244,7 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
     let on = html! {
         button.btn.primary type="submit" form="rebase" { (language.say("Go on with these", "按此继续")) }
     };
-    let about = language.say("Who changed what, and which value holds?", "谁改了什么?以哪个为准?");
+    let about = language.say("Who changed what, and which value holds?", "谁改了什么？以哪个为准？");
     step_page(
         place,
         Step::Apply,

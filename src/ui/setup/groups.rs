@@ -91,7 +91,7 @@ fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &Tok
                 div {
                     strong { (language.say("A proposal is here.", "已有建议。")) } " "
                     (language.say("From servers, common beginnings of names and shared words; the same tools always give the same. Take it, then change what you like.",
-                        "依据服务器、名称前缀和共同词汇;相同的工具总得到相同的建议。采用后可自由修改。"))
+                        "依据服务器、名称前缀和共同词汇；相同的工具总得到相同的建议。采用后可自由修改。"))
                 }
                 button.btn.primary type="submit" name="do" value="take" { (language.say("Take the proposal", "采用建议")) }
             }
@@ -114,7 +114,7 @@ fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &Tok
         }
     };
     let about =
-        language.say("Is the proposal right, and what will a turn cost?", "建议是否合适?每轮开销多少?");
+        language.say("Is the proposal right, and what will a turn cost?", "建议是否合适？每轮开销多少？");
     step_page(
         place,
         Step::Groups,
@@ -135,8 +135,8 @@ fn group_fold(place: &Place, group: &ProposedGroup, all: &[ProposedGroup]) -> Ma
                 (group.name) " "
                 @if group.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
                 span.note {
-                    (number(group.tools.len())) (language.say(" tools, ", " 个工具,")) (number(group.tokens)) (language.say(" tokens", " 词元"))
-                    @if let Some(listing) = &group.listing { ", " (language.say("listing ", "清单 ")) (number(listing.full)) }
+                    (number(group.tools.len())) (language.say(" tools, ", " 个工具，")) (number(group.tokens)) (language.say(" tokens", " 词元"))
+                    @if let Some(listing) = &group.listing { (language.say(", listing ", "，清单 ")) (number(listing.full)) }
                 }
             }
             div.body {
@@ -162,7 +162,7 @@ fn group_fold(place: &Place, group: &ProposedGroup, all: &[ProposedGroup]) -> Ma
                     form method="post" action=(post) {
                         (token(&place.visitor))
                         input type="hidden" name="group" value=(group.name);
-                        (notice(Standing::Info, language.say("It could be split:", "可以拆分:"), html! {
+                        (notice(Standing::Info, language.say("It could be split:", "可以拆分："), html! {
                             (split.reason) " "
                             @for part in &split.parts { b { (part.name) } " (" (number(part.tools.len())) ") " }
                         }))
@@ -214,7 +214,7 @@ fn core(place: &Place, proposal: &Proposal) -> Markup {
                     }
                 }
                 div.field {
-                    label for="more-core" { (language.say("More: names, prefix* or @group", "更多:名称、前缀* 或 @分组")) }
+                    label for="more-core" { (language.say("More: names, prefix* or @group", "更多：名称、前缀* 或 @分组")) }
                     input #more-core.mono type="text" name="more" spellcheck="false" autocomplete="off";
                 }
                 button.btn type="submit" name="do" value="core" { (language.say("Keep", "保存")) }
@@ -262,10 +262,10 @@ fn cost(language: Language, now: &TokenPrediction, with_proposal: Option<&TokenP
         format!("{} {}", number(now.context_window), language.say("window", "窗口")),
         &html! {
             div.body {
-                p.big-figure { (number(now.assembled)) " " small { (language.say("tokens of ", "词元,共 ")) (number(now.all)) } }
+                p.big-figure { (number(now.assembled)) " " small { (language.say("tokens of ", "词元，共 ")) (number(now.all)) } }
                 (token_bar(language, &shares(now), "big"))
                 @if let Some(proposed) = with_proposal {
-                    p { (language.say("With the proposal: ", "采用建议后:")) b { (number(proposed.assembled)) } }
+                    p { (language.say("With the proposal: ", "采用建议后：")) b { (number(proposed.assembled)) } }
                 }
                 p.note { (now.listing.reason) }
             }

@@ -73,7 +73,7 @@ async fn from_texts(
         .map(|text| ImportSource::Text(text.to_owned()))
         .collect();
     let group = Some(form.text("group").to_owned()).filter(|group| !group.is_empty());
-    let title = language.say("Not read:", "无法读取:");
+    let title = language.say("Not read:", "无法读取：");
     if sources.is_empty() {
         let detail = language.say("Paste a text or choose a file.", "请粘贴文本或选择文件。");
         return Ok(Outcome::Refused { title, problem: Problem::new(Code::InvalidRequest, detail) });
@@ -185,7 +185,7 @@ async fn from_server(
     form: &Form,
     draft: &mut SetupDraft,
 ) -> Result<Outcome, Problem> {
-    let title = place.visitor.language.say("Not asked:", "未连接:");
+    let title = place.visitor.language.say("Not asked:", "未连接：");
     let mut spec = Map::new();
     spec.insert("url".to_owned(), form.text("url").into());
     if !form.text("header_value").is_empty() {
@@ -263,10 +263,10 @@ fn import_page(place: &Place, draft: &SetupDraft, stored: usize, outcome: &Outco
     };
     let about = language.say(
         "A tool list in any common format, an mcp.json, another program's settings, or a live MCP server. Nothing is stored yet.",
-        "任何常见格式的工具列表、mcp.json、其他程序的设置,或在线 MCP 服务器。此时不会保存。",
+        "任何常见格式的工具列表、mcp.json、其他程序的设置，或在线 MCP 服务器。此时不会保存。",
     );
     let on = has_tools.then(|| html! {
-        a.btn.primary href=(place.path(Step::Review.path())) { (language.say("Continue to Review", "继续:检查")) }
+        a.btn.primary href=(place.path(Step::Review.path())) { (language.say("Continue to Review", "继续：检查")) }
     });
     step_page(
         place,
@@ -284,10 +284,10 @@ fn present(place: &Place, draft: &SetupDraft, stored: usize) -> Markup {
     let text = match &draft.tools {
         Some(tools) => html! {
             b { (number(tools.len())) } (language.say(" tools in the draft", " 个工具在草稿中"))
-            @if draft.set_aside > 0 { ", " b { (number(draft.set_aside)) } (language.say(" entries set aside", " 个条目被搁置")) }
+            @if draft.set_aside > 0 { (language.say(", ", "，")) b { (number(draft.set_aside)) } (language.say(" entries set aside", " 个条目被搁置")) }
         },
         None if stored > 0 => html! {
-            b { (number(stored)) } (language.say(" tools are stored; you can go on with them.", " 个工具已保存,可直接继续。"))
+            b { (number(stored)) } (language.say(" tools are stored; you can go on with them.", " 个工具已保存，可直接继续。"))
         },
         None => html! { (language.say("No tools yet.", "尚无工具。")) },
     };
@@ -319,7 +319,7 @@ fn text_fields(language: Language, has_tools: bool) -> Markup {
             p.hint #text-hint {
                 (language.say(
                     "JSON, JSON with comments, JSON Lines or YAML: OpenAI, Anthropic, Gemini, Bedrock or MCP tools; dsh-tool-search.json; Hermes' tools.tool_search; mcp.json of Claude Desktop, Cursor or VS Code.",
-                    "JSON(可含注释)、JSON Lines 或 YAML:OpenAI、Anthropic、Gemini、Bedrock 或 MCP 工具;dsh-tool-search.json;Hermes 的 tools.tool_search;Claude Desktop、Cursor 或 VS Code 的 mcp.json。",
+                    "JSON（可含注释）、JSON Lines 或 YAML：OpenAI、Anthropic、Gemini、Bedrock 或 MCP 工具；dsh-tool-search.json；Hermes 的 tools.tool_search；Claude Desktop、Cursor 或 VS Code 的 mcp.json。",
                 ))
             }
         }
@@ -333,8 +333,8 @@ fn text_fields(language: Language, has_tools: bool) -> Markup {
         }
         @if has_tools {
             fieldset.choice {
-                legend { (language.say("And the tools that are there?", "已有的工具怎么办?")) }
-                label { input type="radio" name="how" value="add" checked; " " (language.say("Keep them; the same names are replaced", "保留,同名的替换")) }
+                legend { (language.say("And the tools that are there?", "已有的工具怎么办？")) }
+                label { input type="radio" name="how" value="add" checked; " " (language.say("Keep them; the same names are replaced", "保留，同名的替换")) }
                 label { input type="radio" name="how" value="replace"; " " (language.say("Replace them all", "全部替换")) }
             }
         }
@@ -407,7 +407,7 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                             b { (server.name) } " " span.note { (server.transport) }
                             p.note.mono { (server.url.as_deref().or(server.command.as_deref()).unwrap_or_default()) }
                             @if !server.headers.is_empty() {
-                                p.note { (language.say("Headers: ", "请求头:")) (server.headers.join(", ")) }
+                                p.note { (language.say("Headers: ", "请求头：")) (server.headers.join(", ")) }
                             }
                         }
                         @if let Some(url) = &server.url {
@@ -417,7 +417,7 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                                 button.btn.small type="submit" { (language.say("Set up", "设置")) }
                             }
                         } @else {
-                            span.note { (language.say("A command: the operator allows it in the settings.", "命令:须由运维在设置中允许。")) }
+                            span.note { (language.say("A command: the operator allows it in the settings.", "命令：须由运维在设置中允许。")) }
                         }
                     }
                 }

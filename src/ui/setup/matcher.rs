@@ -91,7 +91,9 @@ async fn try_out(
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
     }
     let query = (!query.is_empty()).then(|| query.to_owned());
-    let request = MatcherTestRequest { caller: place.caller()?, matcher, query, within };
+    let caller = place.caller()?;
+    let input = draft.input(caller.clone());
+    let request = MatcherTestRequest { caller, draft: Some(input), matcher, query, within };
     match service.test_matcher(request).await.map_err(Problem::from) {
         Ok(answer) => tried.answer = Some(answer),
         Err(problem) if problem.code() == Code::InvalidRequest => tried.refusal = Some(problem),
@@ -139,7 +141,7 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
     let language = place.visitor.language;
     let content = html! {
         @if let Some(refusal) = &tried.refusal {
-            (notice(Standing::Bad, language.say("Not tried:", "未测试:"), html! {
+            (notice(Standing::Bad, language.say("Not tried:", "未测试："), html! {
                 @if refusal.errors().is_empty() { (refusal.detail()) }
                 @for error in refusal.errors() { span { code { (error.pointer) } " " (error.detail) " " } }
             }))
@@ -166,11 +168,11 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
         }
     };
     let on = html! {
-        button.btn.primary type="submit" form="matcher" name="do" value="on" { (language.say("Continue to Scope", "继续:范围")) }
+        button.btn.primary type="submit" form="matcher" name="do" value="on" { (language.say("Continue to Scope", "继续：范围")) }
     };
     let about = language.say(
         "An endpoint of yours that ranks tools for a query. Does it answer, and is it worth having?",
-        "由您的端点为查询对工具排序。它能否响应?是否值得?",
+        "由您的端点为查询对工具排序。它能否响应？是否值得？",
     );
     step_page(place, Step::Matcher, draft, (language.say("Matcher", "匹配器"), about), &content, Some(on))
 }
@@ -186,16 +188,16 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Marku
         (Some(_), _) => language
             .say(
                 "One is kept in this draft, sealed. Leave empty to keep it.",
-                "草稿中已加密保存一个密钥,留空则保留。",
+                "草稿中已加密保存一个密钥，留空则保留。",
             )
             .to_owned(),
         (None, Some(last4)) => format!(
             "{} …{last4}. {}",
-            language.say("Stored:", "已保存:"),
+            language.say("Stored:", "已保存："),
             language.say("Leave empty to keep it.", "留空则保留。")
         ),
         (None, None) => {
-            language.say("Sealed when stored, never shown again.", "加密保存,不再显示。").to_owned()
+            language.say("Sealed when stored, never shown again.", "加密保存，不再显示。").to_owned()
         }
     };
     let number_field = |name: &'static str, label: &'static str, usual: &'static str| {
@@ -235,7 +237,7 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Marku
         div.field {
             label for="query" { (language.say("Sample query", "示例查询")) }
             input #query type="text" name="query" data-search maxlength="2000"
-                placeholder=(language.say("customer was charged twice, give the money back", "客户被重复扣款,需要退款"));
+                placeholder=(language.say("customer was charged twice, give the money back", "客户被重复扣款，需要退款"));
         }
         div.actions {
             button.btn.primary name="do" value="test" type="submit" data-busy=(language.say("Testing…", "测试中…")) {
@@ -253,7 +255,7 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Marku
                             @for dialect in DIALECTS { option value=(dialect) selected[value("dialect") == *dialect] { (dialect) } }
                         }
                     }
-                    (number_field("timeout_ms", language.say("Time-out, ms", "超时(毫秒)"), "15000"))
+                    (number_field("timeout_ms", language.say("Time-out, ms", "超时（毫秒）"), "15000"))
                     (number_field("top_n", language.say("Matches asked for", "返回数量"), "20"))
                     (number_field("max_documents", language.say("Tools sent at most", "最多发送工具数"), "200"))
                     div.field {
@@ -306,16 +308,16 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
             div.body {
                 @match &answer.fault {
                     Some(fault) => (notice(Standing::Bad, html! { code { (fault.reason) } }, &fault.detail)),
-                    None => (notice(Standing::Ok, language.say("It answers:", "响应正常:"), html! {
+                    None => (notice(Standing::Ok, language.say("It answers:", "响应正常："), html! {
                         (took) @if let Some(dialect) = answer.dialect { ", " (dialect) }
                     })),
                 }
                 @if answer.fault.is_some() {
-                    p { (language.say("Searches would go on by keywords, with this reason in the answer.", "搜索会改用关键词,并在响应中说明原因。")) }
+                    p { (language.say("Searches would go on by keywords, with this reason in the answer.", "搜索会改用关键词，并在响应中说明原因。")) }
                 }
                 @for note in &answer.notes { p.note { (note) } }
                 @if let Some(score) = answer.min_score_proposed {
-                    p { (language.say("Proposed lowest score:", "建议最低分数:")) " " b { (format!("{score:.3}")) } }
+                    p { (language.say("Proposed lowest score:", "建议最低分数：")) " " b { (format!("{score:.3}")) } }
                 }
                 (warnings(language, &answer.warnings))
             }

@@ -136,7 +136,7 @@ fn step_page(
         div.flow {
             p.note {
                 (saved) " "
-                (language.say("Agents keep the current setup until you apply.", "应用之前,代理继续使用当前设置。"))
+                (language.say("Agents keep the current setup until you apply.", "应用之前，代理继续使用当前设置。"))
             }
             @if draft.revision > 0 {
                 form method="post" action=(place.path("setup/discard")) {
@@ -151,7 +151,7 @@ fn step_page(
                 (Some(on), _) => (on),
                 (None, Some(next)) => {
                     a.btn.primary href=(place.path(next.path())) {
-                        (language.say("Continue to ", "继续:")) (next.name(place))
+                        (language.say("Continue to ", "继续：")) (next.name(place))
                     }
                 }
                 (None, None) => {}

@@ -14,7 +14,7 @@ use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, SetupDraft, Toolrac
 use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::{token, with_query};
-use crate::ui::parts::{State as Standing, empty, tag, warnings};
+use crate::ui::parts::{State as Standing, empty, notice, tag, warnings};
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
@@ -29,6 +29,8 @@ pub(super) struct Filter {
     query: String,
     group: String,
     cursor: String,
+    /// A phrase to be made an alias, as the overview sends it.
+    alias: String,
 }
 
 impl Filter {
@@ -49,8 +51,9 @@ impl Filter {
     }
 
     fn path(&self, place: &Place) -> String {
-        let Self { kind, query, group, cursor } = self;
-        let fields = [("kind", kind), ("query", query), ("group", group), ("cursor", cursor)];
+        let Self { kind, query, group, cursor, alias } = self;
+        let fields =
+            [("kind", kind), ("query", query), ("group", group), ("cursor", cursor), ("alias", alias)];
         let fields = fields.map(|(name, value)| (name, value.as_str()));
         with_query(&place.path(Step::Review.path()), &fields)
     }
@@ -73,7 +76,7 @@ pub(super) async fn show(
 pub(super) async fn decide(
     State(service): State<Toolrack>,
     place: Place,
-    Query(filter): Query<Filter>,
+    Query(mut filter): Query<Filter>,
     form: Form,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
@@ -87,7 +90,12 @@ pub(super) async fn decide(
         "include" => remove_names(config, "deny", &names),
         "core" => add_names(config, "core", &names),
         "uncore" => remove_names(config, "core", &names),
-        _ => alias(config, &names, form.text("alias")),
+        _ => {
+            alias(config, &names, form.text("alias"));
+            if !names.is_empty() {
+                filter.alias.clear();
+            }
+        }
     }
     service.save_draft(&place.scope, &draft).await?;
     Ok(go(&filter.path(&place)))
@@ -117,16 +125,18 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
             number(answer.reviewed)
         ),
         Language::Chinese => format!(
-            "{} 个工具中有 {} 个带提示。这些不会阻止您,但会影响查找、调用或信任。",
+            "{} 个工具中有 {} 个带提示。这些不会阻止您，但会影响查找、调用或信任。",
             number(answer.reviewed),
             number(answer.with_remarks)
         ),
     };
     let content = html! {
         (warnings(language, &answer.warnings))
+        @if !filter.alias.is_empty() { (for_alias(place, &filter.alias)) }
         section.card {
             form.bar method="get" action=(place.path(Step::Review.path())) role="search" {
                 input type="hidden" name="kind" value=(filter.kind);
+                @if !filter.alias.is_empty() { input type="hidden" name="alias" value=(filter.alias); }
                 input type="search" name="query" value=(filter.query) data-search maxlength="200"
                     aria-label=(language.say("Filter tools", "筛选工具")) placeholder=(language.say("Name, group or description", "名称、分组或描述"))
                     hx-get=(place.path(Step::Review.path())) hx-include="closest form" hx-trigger="input changed delay:250ms"
@@ -139,6 +149,23 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
         }
     };
     step_page(place, Step::Review, draft, (language.say("Review tools", "检查工具"), &about), &content, None)
+}
+
+/// What to do with a phrase that somebody brought here.
+fn for_alias(place: &Place, phrase: &str) -> Markup {
+    let language = place.visitor.language;
+    let nearest = with_query(&place.path("playground"), &[("q", phrase)]);
+    notice(
+        Standing::Info,
+        html! { "“" (phrase) "”" },
+        html! {
+            (language.say(
+                "found nothing. Choose the tool that it means, and add it as an alias. ",
+                "未找到工具。请选择其所指的工具，并添加为别名。",
+            ))
+            a href=(nearest) { (language.say("What comes nearest?", "最接近的是什么？")) }
+        },
+    )
 }
 
 /// The kinds of remarks that there are, each a filter.
@@ -181,7 +208,7 @@ fn table(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
                 button.btn.small.danger type="submit" name="do" value="exclude" { (language.say("Leave out", "排除")) }
                 button.btn.small type="submit" name="do" value="include" { (language.say("Let in again", "恢复")) }
                 span.actions {
-                    input.alias type="text" name="alias" maxlength="200" aria-label=(language.say("Alias", "别名")) placeholder=(language.say("what people call it", "人们的叫法"));
+                    input.alias type="text" name="alias" value=(filter.alias) maxlength="200" aria-label=(language.say("Alias", "别名")) placeholder=(language.say("what people call it", "人们的叫法"));
                     button.btn.small type="submit" name="do" value="alias" { (language.say("Add alias", "添加别名")) }
                 }
             }
@@ -203,7 +230,7 @@ fn table(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
             footer.bar {
                 span.note {
                     (number(answer.tools.len())) (language.say(" of ", " / ")) (number(answer.total))
-                    (language.say(", worst first", ",问题严重者在前"))
+                    (language.say(", worst first", "，问题严重者在前"))
                 }
                 span.pages {
                     @if !filter.cursor.is_empty() {
@@ -227,7 +254,7 @@ fn row(language: Language, tool: &ReviewedTool) -> Markup {
                 @if tool.core { span.tag.core { (language.say("core", "核心")) } " " }
                 @if tool.excluded { span.tag { (language.say("left out", "已排除")) } }
                 span.clip { (tool.description) }
-                @if !tool.aliases.is_empty() { span.note { (language.say("also: ", "别名:")) (tool.aliases.join(", ")) } }
+                @if !tool.aliases.is_empty() { span.note { (language.say("also: ", "别名：")) (tool.aliases.join(", ")) } }
             }
             td { (tool.group) }
             td.number data-label=(language.say("Tokens", "词元")) { (number(tool.tokens)) }

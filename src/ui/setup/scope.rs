@@ -81,11 +81,11 @@ fn scope_page(
     let who = match &place.scope {
         Scope::User(_) => language.say(
             "This holds for one user. In a project, the project's values go before it; lists of core and denied tools are joined.",
-            "仅对此用户生效。在项目中,项目的值优先;核心与禁用列表会合并。",
+            "仅对此用户生效。在项目中，项目的值优先；核心与禁用列表会合并。",
         ),
         Scope::Project(_) => language.say(
             "This holds for everybody who works in the project, before what users set for themselves; lists of core and denied tools are joined.",
-            "对项目中的所有人生效,优先于用户自己的设置;核心与禁用列表会合并。",
+            "对项目中的所有人生效，优先于用户自己的设置；核心与禁用列表会合并。",
         ),
     };
     let content = html! {
@@ -98,7 +98,7 @@ fn scope_page(
         }
     };
     let on = html! {
-        button.btn.primary type="submit" form="scope" { (language.say("Continue to Apply", "继续:应用")) }
+        button.btn.primary type="submit" form="scope" { (language.say("Continue to Apply", "继续：应用")) }
     };
     let title = format!("{} {}", kind_name(language, &place.scope), place.scope.id());
     step_page(place, Step::Scope, draft, (&title, who), &content, Some(on))
@@ -123,7 +123,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
         ("inherit", language.say("As inherited", "继承")),
         ("immediate", language.say("At the next turn", "下一轮")),
         ("epoch", language.say("When the prompt cache is cold anyway", "提示缓存失效时")),
-        ("off", language.say("Never; through the bridge only", "从不,仅通过桥接")),
+        ("off", language.say("Never; through the bridge only", "从不，仅通过桥接")),
     ];
     let hot_choices = [
         ("off", language.say("No", "否")),
@@ -132,7 +132,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
     ];
     html! {
         fieldset.choice {
-            legend { (language.say("When does a found tool enter the array?", "找到的工具何时进入数组?")) }
+            legend { (language.say("When does a found tool enter the array?", "找到的工具何时进入数组？")) }
             @for (policy, name) in policies {
                 label {
                     input type="radio" name="warm_policy" value=(policy)
@@ -147,7 +147,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
                 input #max_warm_tools type="number" min="0" max="64" name="max_warm_tools" value=(value("max_warm_tools")) placeholder="8";
             }
             div.field {
-                label for="context_window" { (language.say("Context window, tokens", "上下文窗口(词元)")) }
+                label for="context_window" { (language.say("Context window, tokens", "上下文窗口（词元）")) }
                 input #context_window type="number" name="context_window" value=(value("context_window")) placeholder="128000";
             }
         }
@@ -163,7 +163,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
             legend { (language.say("First turn", "首轮")) }
             label {
                 input type="checkbox" name="preload" checked[preloads]; " "
-                (language.say("Find tools for the first message before the model asks (needs a matcher)", "在模型请求之前先为首条消息查找工具(需要匹配器)"))
+                (language.say("Find tools for the first message before the model asks (needs a matcher)", "在模型请求之前先为首条消息查找工具（需要匹配器）"))
             }
             div.field {
                 label for="preload_top_k" { (language.say("How many", "数量")) }
@@ -185,7 +185,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
             }
             label {
                 input type="checkbox" name="keep_missed_queries" checked[is_on("keep_missed_queries")]; " "
-                (language.say("Keep the queries that found nothing, to mend them by aliases", "保留无结果的查询,以便用别名改进"))
+                (language.say("Keep the queries that found nothing, to mend them by aliases", "保留无结果的查询，以便用别名改进"))
             }
         }
     }
@@ -230,7 +230,7 @@ fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<
                 div.body {
                     (notice(
                         if effective.matcher.status == "configured" { Standing::Ok } else { Standing::Warn },
-                        html! { (language.say("Matcher in force:", "当前匹配器:")) " " (effective.matcher.status) },
+                        html! { (language.say("Matcher in force:", "当前匹配器：")) " " (effective.matcher.status) },
                         effective.matcher.detail.clone().unwrap_or_default(),
                     ))
                 }

@@ -40,7 +40,7 @@ pub(super) async fn show(
     let content = html! {
         (head(title, language.say(
             "Their tools are read into the catalog, each server into the group of its name: by hand, by the clock, or when the server says that they changed.",
-            "将其工具读入目录,每个服务器归入同名分组:手动、定时,或在服务器通知变更时。",
+            "将其工具读入目录，每个服务器归入同名分组：手动、定时，或在服务器通知变更时。",
         ), Some(html! { a.btn href=(place.path("setup/import")) { (language.say("Back to Import", "返回导入")) } })))
         div.columns.wide-left {
             (list)
@@ -52,7 +52,7 @@ pub(super) async fn show(
                         div.field {
                             label for="resync" { (language.say("Again every … minutes", "每隔…分钟")) }
                             input #resync type="number" name="resync_minutes" min="0" max="10080" value="0" aria-describedby="resync-hint";
-                            p.hint #resync-hint { (language.say("0: by hand alone.", "0:仅手动。")) }
+                            p.hint #resync-hint { (language.say("0: by hand alone.", "0：仅手动。")) }
                         }
                         fieldset.choice {
                             legend { (language.say("Listen", "监听")) }

@@ -35,7 +35,7 @@ pub(super) async fn show(
     let content = html! {
         (head(title, language.say(
             "The last ten configs. Putting one back is a new version, so that it can be undone as well. Catalogs and secrets are no part of it.",
-            "最近十个配置。恢复会产生新版本,因此也可撤销。不包括工具目录和密钥。",
+            "最近十个配置。恢复会产生新版本，因此也可撤销。不包括工具目录和密钥。",
         ), None))
         @if let Some(revision) = done.restored {
             (notice(Standing::Ok, html! { (language.say("Version ", "版本 ")) (revision) }, language.say("was put back.", "已恢复。")))

@@ -82,7 +82,7 @@ pub(crate) async fn test_matcher(
     let allowances = principal.allowances().cloned();
     let caller = Caller { user, project, session: None, limits: principal.limits(), allowances };
     let within = within(context.limits().request_timeout);
-    Ok(Json(service.test_matcher(MatcherTestRequest { caller, matcher, query, within }).await?))
+    Ok(Json(service.test_matcher(MatcherTestRequest { caller, draft: None, matcher, query, within }).await?))
 }
 
 /// The time of a test, so that a slow endpoint is told as such rather than as a request that took too long.
