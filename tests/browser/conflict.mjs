@@ -1,76 +1,78 @@
 // Two tabs in each other's way, and taking a change back.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { base, finish, rest, shot, signedIn } from './lib.mjs';
 
-const user = `${base}/ui/users/bob/`;
-const config = () => rest('GET', '/v1/users/bob/config');
-let first;
-let second;
+describe('conflicts and undo', () => {
+  const user = `${base}/ui/users/bob/`;
+  const config = () => rest('GET', '/v1/users/bob/config');
+  let first;
+  let second;
 
-before(async () => {
-  await rest('PUT', '/v1/users/bob/catalog', { tools: [{ name: 'send_mail', description: 'Sends a message.' }] });
-  await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 3 });
-  await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 4 });
-  first = await signedIn();
-  second = await first.context().newPage();
-});
+  before(async () => {
+    await rest('PUT', '/v1/users/bob/catalog', { tools: [{ name: 'send_mail', description: 'Sends a message.' }] });
+    await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 3 });
+    await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 4 });
+    first = await signedIn({ expected: ['status of 412'] });
+    second = await first.context().newPage();
+  });
 
-after(() => finish(first));
+  after(() => finish(first));
 
-test('who applies second sees both values and goes on', async () => {
-  await first.goto(`${user}setup/scope`);
-  await first.fill('#max_warm_tools', '7');
-  await first.locator('.flow button.primary').click();
-  await first.waitForURL(/setup\/apply/);
+  test('who applies second sees both values and goes on', async () => {
+    await first.goto(`${user}setup/scope`);
+    await first.fill('#max_warm_tools', '7');
+    await first.locator('.flow button.primary').click();
+    await first.waitForURL(/setup\/apply/);
 
-  await second.goto(`${user}setup/versions`);
-  await second.locator('summary', { hasText: 'Version 1' }).click();
-  await second.getByRole('button', { name: 'Put version 1 back' }).click();
-  await second.waitForURL(/restored=1/);
-  assert.deepEqual(await config(), { max_warm_tools: 3 });
+    await second.goto(`${user}setup/versions`);
+    await second.locator('summary', { hasText: 'Version 1' }).click();
+    await second.getByRole('button', { name: 'Put version 1 back' }).click();
+    await second.waitForURL(/restored=1/);
+    assert.deepEqual(await config(), { max_warm_tools: 3 });
 
-  await first.getByRole('button', { name: 'Apply to bob' }).click();
-  await first.waitForLoadState();
-  assert.equal(await first.locator('main h1').innerText(), 'Edit conflict');
-  const row = first.locator('tbody tr', { hasText: 'max_warm_tools' });
-  assert.deepEqual(await row.locator('td .clip').allInnerTexts(), ['3', '7']);
-  assert.deepEqual(await config(), { max_warm_tools: 3 }, 'nothing is overwritten');
-  await shot(first, 'conflict');
+    await first.getByRole('button', { name: 'Apply to bob' }).click();
+    await first.waitForLoadState();
+    assert.equal(await first.locator('main h1').innerText(), 'Edit conflict');
+    const row = first.locator('tbody tr', { hasText: 'max_warm_tools' });
+    assert.deepEqual(await row.locator('td .clip').allInnerTexts(), ['3', '7']);
+    assert.deepEqual(await config(), { max_warm_tools: 3 }, 'nothing is overwritten');
+    await shot(first, 'conflict');
 
-  await first.getByRole('button', { name: 'Go on with these' }).click();
-  await first.waitForURL(/setup\/apply/);
-  assert.match(await first.locator('ul.diff').innerText(), /3\s+max_warm_tools: 7/);
-  await first.getByRole('button', { name: 'Apply to bob' }).click();
-  await first.waitForURL(/overview/);
-  assert.deepEqual(await config(), { max_warm_tools: 7 });
-});
+    await first.getByRole('button', { name: 'Go on with these' }).click();
+    await first.waitForURL(/setup\/apply/);
+    assert.match(await first.locator('ul.diff').innerText(), /3\s+max_warm_tools: 7/);
+    await first.getByRole('button', { name: 'Apply to bob' }).click();
+    await first.waitForURL(/overview/);
+    assert.deepEqual(await config(), { max_warm_tools: 7 });
+  });
 
-test('an earlier version is put back, and that again', async () => {
-  await second.goto(`${user}setup/versions`);
-  const versions = await second.locator('summary').allInnerTexts();
-  assert.equal(versions.length, 4);
-  assert.match(versions[0], /Version 4.*in force/);
-  await second.locator('summary', { hasText: 'Version 2' }).click();
-  await shot(second, 'versions');
-  await second.getByRole('button', { name: 'Put version 2 back' }).click();
-  await second.waitForURL(/restored=2/);
-  assert.match(await second.getByRole('status').first().innerText(), /Version 2 was put back/);
-  assert.deepEqual(await config(), { max_warm_tools: 4 });
-  await second.locator('summary', { hasText: 'Version 4' }).click();
-  await second.getByRole('button', { name: 'Put version 4 back' }).click();
-  await second.waitForURL(/restored=4/);
-  assert.deepEqual(await config(), { max_warm_tools: 7 });
-});
+  test('an earlier version is put back, and that again', async () => {
+    await second.goto(`${user}setup/versions`);
+    const versions = await second.locator('summary').allInnerTexts();
+    assert.equal(versions.length, 4);
+    assert.match(versions[0], /Version 4.*in force/);
+    await second.locator('summary', { hasText: 'Version 2' }).click();
+    await shot(second, 'versions');
+    await second.getByRole('button', { name: 'Put version 2 back' }).click();
+    await second.waitForURL(/restored=2/);
+    assert.match(await second.getByRole('status').first().innerText(), /Version 2 was put back/);
+    assert.deepEqual(await config(), { max_warm_tools: 4 });
+    await second.locator('summary', { hasText: 'Version 4' }).click();
+    await second.getByRole('button', { name: 'Put version 4 back' }).click();
+    await second.waitForURL(/restored=4/);
+    assert.deepEqual(await config(), { max_warm_tools: 7 });
+  });
 
-test('a page that was open before a change puts nothing back by mistake', async () => {
-  const stale = await first.context().newPage();
-  await stale.goto(`${user}setup/versions`);
-  await stale.locator('summary', { hasText: 'Version 1' }).click();
-  await rest('PATCH', '/v1/users/bob/config', { max_warm_tools: 9 });
-  await stale.getByRole('button', { name: 'Put version 1 back' }).click();
-  await stale.waitForLoadState();
-  assert.deepEqual(await config(), { max_warm_tools: 9 });
-  await shot(stale, 'stale');
-  await stale.close();
+  test('a page that was open before a change puts nothing back by mistake', async () => {
+    const stale = await first.context().newPage();
+    await stale.goto(`${user}setup/versions`);
+    await stale.locator('summary', { hasText: 'Version 1' }).click();
+    await rest('PATCH', '/v1/users/bob/config', { max_warm_tools: 9 });
+    await stale.getByRole('button', { name: 'Put version 1 back' }).click();
+    await stale.waitForLoadState();
+    assert.deepEqual(await config(), { max_warm_tools: 9 });
+    await shot(stale, 'stale');
+    await stale.close();
+  });
 });

@@ -28,7 +28,7 @@ mkdirSync(shots, { recursive: true });
 export async function open({ expected = [], ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: 'en', ...options });
   // A debug build over 1,000 tools on a busy machine takes its time.
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(60_000);
   const faults = [];
   context.on('page', (page) => watch(page, faults, expected));
   const page = await context.newPage();
