@@ -310,6 +310,7 @@ fn change(language: Language, summary: &Value) -> Markup {
         ("added", language.say("added", "新增")),
         ("changed", language.say("changed", "修改")),
         ("removed", language.say("removed", "移除")),
+        ("held", language.say("held for approval", "待批准")),
     ];
     let count = |kind: &str| summary.pointer(&format!("/{kind}/count")).and_then(Value::as_u64).unwrap_or(0);
     let names = |kind: &str| {

@@ -78,6 +78,15 @@ export async function overflow(page) {
   return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 }
 
+// Surfaces of a page that are wider inside than outside: what does not fit is not seen, or scrolls.
+export async function cutOff(page) {
+  return page.evaluate(() => {
+    const surfaces = [...document.querySelectorAll('main .card, main form, main table, main .notice, main .flow')];
+    const wide = surfaces.filter((surface) => surface.clientWidth > 1 && surface.scrollWidth > surface.clientWidth + 1);
+    return wide.map((surface) => `${surface.outerHTML.slice(0, 100)} by ${surface.scrollWidth - surface.clientWidth}`);
+  });
+}
+
 // What an agent or another administrator asks.
 export async function rest(method, path, body) {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };

@@ -1,7 +1,7 @@
 // Every page, light and dark, on a phone, in Chinese, without JavaScript, and as axe-core sees it.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { axeSource, base, finish, open, overflow, rest, shot, signedIn } from './lib.mjs';
+import { axeSource, base, cutOff, finish, open, overflow, rest, shot, signedIn } from './lib.mjs';
 
 describe('all pages', () => {
   const alice = '/ui/users/alice/';
@@ -78,6 +78,8 @@ describe('all pages', () => {
       const page = await signedIn({ colorScheme: scheme });
       const found = [];
       const look = async (name, path) => {
+        const cut = await cutOff(page);
+        if (cut.length) found.push(`${path}: cut off: ${cut}`);
         await page.evaluate(axeSource);
         const { violations } = await page.evaluate(() => globalThis.axe.run());
         for (const { impact, id, nodes } of violations) {
@@ -123,6 +125,8 @@ describe('all pages', () => {
         });
         const by = await overflow(page);
         if (by > 0) wide.push(`${path} by ${by} px`);
+        const cut = await cutOff(page);
+        if (cut.length) wide.push(`${path}: cut off: ${cut}`);
         await shot(page, `phone-${name}`);
       }
       assert.deepEqual(wide, []);

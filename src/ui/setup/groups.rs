@@ -10,7 +10,7 @@ use super::{Step, keep, step_page};
 use crate::core::policy::apply_patch;
 use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
 use crate::http::problem::Problem;
-use crate::service::{PlanFields, SetupDraft, Toolrack};
+use crate::service::{PlanFields, PreviewAnswer, SetupDraft, Toolrack};
 use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::token;
@@ -24,7 +24,7 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
     let draft = service.draft(&place.scope).await?;
     let proposal = service.propose_setup(draft.input(place.caller()?), PlanFields::default()).await?;
     let now = service.preview_setup(draft.input(place.caller()?), PlanFields::default()).await?;
-    Ok(groups_page(&place, &draft, &proposal, &now.tokens))
+    Ok(groups_page(&place, &draft, &proposal, &now))
 }
 
 /// Keeps an edit in the draft.
@@ -80,7 +80,7 @@ pub(super) async fn edit(
     keep(&service, &place, &draft, Step::Groups.path()).await
 }
 
-fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &TokenPrediction) -> Response {
+fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &PreviewAnswer) -> Response {
     let language = place.visitor.language;
     let is_new = !proposal.patch.is_empty();
     let content = html! {
@@ -247,7 +247,10 @@ fn toolsets(language: Language, proposal: &Proposal) -> Markup {
     )
 }
 
-fn cost(language: Language, now: &TokenPrediction, with_proposal: Option<&TokenPrediction>) -> Markup {
+fn cost(language: Language, preview: &PreviewAnswer, with_proposal: Option<&TokenPrediction>) -> Markup {
+    let now = &preview.tokens;
+    // Groups need not be told alike: where there is room, some are told in more words.
+    let is_mixed = preview.listing.as_ref().is_some_and(|listing| listing.form == "mixed");
     let shares = |tokens: &TokenPrediction| {
         let share = |class, tokens: usize| Share { class, tokens: tokens as u64 };
         [
@@ -278,11 +281,15 @@ fn cost(language: Language, now: &TokenPrediction, with_proposal: Option<&TokenP
                 } }
                 tbody {
                     @for tier in &now.listing.tiers {
-                        tr.chosen[tier.tier == now.listing.tier] {
+                        @let chosen = tier.tier == now.listing.tier;
+                        tr.chosen[chosen] {
                             th scope="row" { (tier.tier) }
-                            td { (tier_name(language, tier.tier)) }
-                            td.number { (number(tier.listing)) }
-                            td.number { (number(tier.turn)) }
+                            td {
+                                @if chosen && is_mixed { (language.say("By group, as many words as fit", "按分组，在预算内尽量详细")) }
+                                @else { (tier_name(language, tier.tier)) }
+                            }
+                            td.number { (number(if chosen { now.listing.tokens } else { tier.listing })) }
+                            td.number { (number(if chosen { now.assembled } else { tier.turn })) }
                         }
                     }
                 }

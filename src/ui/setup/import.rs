@@ -371,7 +371,7 @@ pub(super) fn server_fields(language: Language, name: &str, url: &str) -> Markup
                 label for="server-name" { (language.say("Name", "名称")) }
                 input #server-name type="text" name="name" value=(name) required maxlength="128" placeholder="github" autocomplete="off" spellcheck="false";
             }
-            div.field {
+            div.field.wide {
                 label for="server-url" { (language.say("Address", "地址")) }
                 input #server-url.mono type="url" name="url" value=(url) required placeholder="https://mcp.example.com/mcp" spellcheck="false";
             }

@@ -30,6 +30,8 @@ const NUMBERS: [&str; 3] = ["top_n", "max_documents", "timeout_ms"];
 struct Tried {
     answer: Option<MatcherTestAnswer>,
     refusal: Option<Problem>,
+    /// The sample query as it was typed.
+    query: String,
 }
 
 /// The form, as the draft has it.
@@ -85,7 +87,7 @@ async fn try_out(
     query: &str,
     within: Duration,
 ) -> Result<Tried, Problem> {
-    let mut tried = Tried::default();
+    let mut tried = Tried { query: query.to_owned(), ..Tried::default() };
     let mut matcher = draft.config.get("matcher").cloned().unwrap_or_else(|| json!({}));
     if let (Some(key), Value::Object(matcher)) = (&draft.api_key, &mut matcher) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
@@ -146,13 +148,13 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
                 @for error in refusal.errors() { span { code { (error.pointer) } " " (error.detail) " " } }
             }))
         }
+        (test_card(language, tried))
         div.columns {
             form.card.form method="post" action=(place.path(Step::Matcher.path())) #matcher {
                 (token(&place.visitor))
-                (fields(language, draft, stored))
+                (fields(language, draft, stored, &tried.query))
             }
             div {
-                (test_card(language, tried))
                 (presets(place))
                 (notice(Standing::Info,
                     language.say("You can go on without one.", "也可以不设置。"),
@@ -177,7 +179,7 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
     step_page(place, Step::Matcher, draft, (language.say("Matcher", "匹配器"), about), &content, Some(on))
 }
 
-fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Markup {
+fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &str) -> Markup {
     let matcher = draft.config.get("matcher").and_then(Value::as_object);
     let value = |name: &str| match matcher.and_then(|matcher| matcher.get(name)) {
         Some(Value::String(text)) => text.clone(),
@@ -236,7 +238,7 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>) -> Marku
         }
         div.field {
             label for="query" { (language.say("Sample query", "示例查询")) }
-            input #query type="text" name="query" data-search maxlength="2000"
+            input #query type="text" name="query" value=(query) data-search maxlength="2000"
                 placeholder=(language.say("customer was charged twice, give the money back", "客户被重复扣款，需要退款"));
         }
         div.actions {
@@ -321,7 +323,7 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
                 }
                 (warnings(language, &answer.warnings))
             }
-            div.columns {
+            div.pair.single[answer.ranking.is_empty()] {
                 section {
                     div.card-head { h3 { (language.say("By words", "关键词")) } span.note { "“" (answer.query) "”" } }
                     ol.hits {
@@ -330,11 +332,13 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
                         }
                     }
                 }
-                section {
-                    div.card-head { h3 { (language.say("By the endpoint", "端点")) } span.note { (took) } }
-                    ol.hits {
-                        @for (at, sample) in answer.ranking.iter().take(8).enumerate() {
-                            (hit(at, &sample.name, sample.score))
+                @if !answer.ranking.is_empty() {
+                    section {
+                        div.card-head { h3 { (language.say("By the endpoint", "端点")) } span.note { (took) } }
+                        ol.hits {
+                            @for (at, sample) in answer.ranking.iter().take(8).enumerate() {
+                                (hit(at, &sample.name, sample.score))
+                            }
                         }
                     }
                 }

@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::form::Form;
-use super::language::time;
+use super::language::{Language, time};
 use super::layout::{Section, page, token};
 use super::parts::head;
 use super::visitor::Place;
@@ -124,8 +124,11 @@ fn step_page(
         }
     };
     let saved = match draft.revision {
-        0 => language.say("Nothing changed yet.", "尚无更改。").to_owned(),
-        _ => format!("{} {} UTC.", language.say("Draft saved", "草稿保存于"), time(draft.updated_at_ms)),
+        0 => language.say("Nothing changed yet. ", "尚无更改。").to_owned(),
+        _ => match language {
+            Language::English => format!("Draft saved {} UTC. ", time(draft.updated_at_ms)),
+            Language::Chinese => format!("草稿保存于 {} UTC。", time(draft.updated_at_ms)),
+        },
     };
     let back = step.neighbour(-1);
     let next = step.neighbour(1);
@@ -135,7 +138,7 @@ fn step_page(
         (content)
         div.flow {
             p.note {
-                (saved) " "
+                (saved)
                 (language.say("Agents keep the current setup until you apply.", "应用之前，代理继续使用当前设置。"))
             }
             @if draft.revision > 0 {

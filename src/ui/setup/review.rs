@@ -207,15 +207,15 @@ fn table(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
                 button.btn.small type="submit" name="do" value="uncore" { (language.say("Not core", "取消核心")) }
                 button.btn.small.danger type="submit" name="do" value="exclude" { (language.say("Leave out", "排除")) }
                 button.btn.small type="submit" name="do" value="include" { (language.say("Let in again", "恢复")) }
-                span.actions {
-                    input.alias type="text" name="alias" value=(filter.alias) maxlength="200" aria-label=(language.say("Alias", "别名")) placeholder=(language.say("what people call it", "人们的叫法"));
+                span.alias {
+                    input type="text" name="alias" value=(filter.alias) maxlength="200" aria-label=(language.say("Alias", "别名")) placeholder=(language.say("what people call it", "人们的叫法"));
                     button.btn.small type="submit" name="do" value="alias" { (language.say("Add alias", "添加别名")) }
                 }
             }
             @if answer.tools.is_empty() {
                 (empty(language.say("No tool here", "没有工具"), language.say("Nothing passes this filter.", "没有符合筛选的工具。"), None))
             } @else {
-                table.stack {
+                table.stack.review {
                     thead { tr {
                         th { input type="checkbox" data-check-all aria-label=(all); }
                         th scope="col" { (language.say("Tool", "工具")) }
