@@ -31,7 +31,7 @@ pub struct Counts {
     /// Tools outside core, found ones included.
     pub deferred: usize,
     /// Bridge tools in the array: 3 or 0; with the exposure `native` the search alone, and all three where a tool cannot be
-    /// loaded.
+    /// loaded. With `management_tools` two more, in every tier.
     pub bridge: usize,
 }
 

@@ -41,13 +41,17 @@ pub fn render(tool: BridgeTool, target: Target, prefix: &str, listing: Option<&s
         description.push_str("\n\n");
         description.push_str(listing.trim_end());
     }
+    write(&tool.name(prefix), &description, parameters, target)
+}
+
+/// A tool of ours as it stands in an array. Never strict: how many may be is for the catalog's own.
+pub(super) fn write(name: &str, description: &str, parameters: &str, target: Target) -> String {
     let mut quoted = String::new();
-    push_string(&description, &mut quoted);
+    push_string(description, &mut quoted);
     let mut json = String::new();
-    let name = tool.name(prefix);
     let mended = mend(parameters, &SchemaTarget { strict: false, ..target.schema() });
     let text =
-        ToolText { wire_name: &name, description: &quoted, parameters: &mended.schema, members: Vec::new() };
+        ToolText { wire_name: name, description: &quoted, parameters: &mended.schema, members: Vec::new() };
     let how = How { openapi: target.dialect == Dialect::OpenApi, ..How::PLAIN };
     target.format.layout().write_as(&text, &how, &mut json);
     json

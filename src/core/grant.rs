@@ -17,6 +17,7 @@ use self::joining::{Joined, join, unique_wire_names};
 use self::rules::{narrow, rules};
 use super::catalog::{Catalog, CatalogTool};
 use super::grouping::{Grouping, SelectorSet};
+use super::management::ManagementTool;
 use super::policy::Policy;
 use super::profile::Profile;
 use super::selector::Selector;
@@ -130,6 +131,8 @@ pub struct ViewGroup {
 pub enum Resolved<'a> {
     Tool(u32),
     Bridge(BridgeTool),
+    /// Only where the config says `management_tools`.
+    Management(ManagementTool),
     /// An uploaded name that several tools of the grant have.
     Ambiguous(&'a [u32]),
     Unknown,
@@ -174,6 +177,8 @@ pub struct View {
     pub join_warnings: Vec<Warning>,
     /// As the provider takes it.
     pub bridge_prefix: String,
+    /// Whether the management tools stand in arrays.
+    pub manages: bool,
     /// Per catalog: the id of each of its tools that can be found now, in the catalog's order, or [`HIDDEN`].
     candidates: Vec<Vec<u32>>,
     mapped: HashMap<Box<str>, u32>,
@@ -230,6 +235,7 @@ impl View {
             warnings,
             join_warnings,
             bridge_prefix,
+            manages: policy.management_tools,
             candidates: Vec::new(),
             mapped: HashMap::new(),
             uploaded: HashMap::new(),
@@ -314,7 +320,8 @@ impl View {
         self.groups.get(tool.group as usize).map_or("", |group| &group.name)
     }
 
-    fn by_stored(&self, name: &str) -> Option<u32> {
+    /// The tool of this stored name.
+    pub fn by_stored(&self, name: &str) -> Option<u32> {
         self.tools.binary_search_by(|tool| tool.stored_name().cmp(name)).ok().map(|at| at as u32)
     }
 
@@ -327,24 +334,32 @@ impl View {
         if reached { tool.stored_name() } else { tool.wire_name() }
     }
 
-    /// What a wire, stored or uploaded name means, in this order; the bridge comes before all.
+    /// What a wire, stored or uploaded name means, in this order; the bridge comes before all, and management with it.
     pub fn resolve(&self, name: &str) -> Resolved<'_> {
-        let bridge = |is_same: fn(&str, &str) -> bool| {
-            let mut tools = BridgeTool::ALL.into_iter();
-            tools.find(|tool| is_same(&tool.name(&self.bridge_prefix), name)).map(Resolved::Bridge)
-        };
-        if let Some(tool) = bridge(|own, name| own == name) {
-            return tool;
+        if let Some(own) = self.own_tool(|own| own == name) {
+            return own;
         }
         match self.resolve_tool(name) {
             // The prefix as another profile has it.
-            Resolved::Unknown => bridge(|own, name| own.replace('-', "_") == name.replace('-', "_"))
-                .unwrap_or(Resolved::Unknown),
+            Resolved::Unknown => {
+                let name = name.replace('-', "_");
+                self.own_tool(|own| own.replace('-', "_") == name).unwrap_or(Resolved::Unknown)
+            }
             tool => tool,
         }
     }
 
-    /// As [`Self::resolve`], for places where a bridge tool is never meant.
+    /// The tool of ours in these arrays whose name it is.
+    fn own_tool(&self, is_it: impl Fn(&str) -> bool) -> Option<Resolved<'_>> {
+        let (prefix, manages) = (&self.bridge_prefix, self.manages);
+        let bridge = BridgeTool::ALL.into_iter().find(|tool| is_it(&tool.name(prefix)));
+        let management = || ManagementTool::ALL.into_iter().find(|tool| is_it(&tool.name(prefix)));
+        bridge
+            .map(Resolved::Bridge)
+            .or_else(|| management().filter(|_| manages).map(Resolved::Management))
+    }
+
+    /// As [`Self::resolve`], for places where a tool of ours is never meant.
     pub fn resolve_tool(&self, name: &str) -> Resolved<'_> {
         if let Some(id) = self.mapped.get(name).copied().or_else(|| self.by_stored(name)) {
             return Resolved::Tool(id);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::catalog::Catalog;
 use super::grant::BridgeTool;
+use super::management::ManagementTool;
 use super::text::visible;
 use super::tool::ToolKey;
 use super::warning::Warning;
@@ -25,11 +26,11 @@ struct Lookalike<'a> {
     like: &'a str,
     /// How many further names look like that one.
     others: usize,
-    /// `like` is the name of a bridge tool.
-    is_bridge: bool,
+    /// What `like` is where it is a tool of ours: `bridge` or `management`.
+    own: Option<&'static str>,
 }
 
-/// Sets of names that look alike, each told by its second name (the only one beside a bridge tool's), in the order of `names`. Only
+/// Sets of names that look alike, each told by its second name (the only one beside that of a tool of ours), in the order of `names`. Only
 /// sets with a name that `concerns` are told. `names` are unique.
 fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Lookalike<'a>> {
     let mut sets: HashMap<String, Vec<&'a str>> = HashMap::new();
@@ -40,29 +41,30 @@ fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Loo
             sets.entry(key).or_default().push(name);
         }
     }
-    let mut bridges: HashMap<String, &'static str> = HashMap::new();
-    for tool in BridgeTool::ALL {
-        let name = tool.base_name();
-        bridges.insert(format!("s{}", shape(name)), name);
-        bridges.insert(format!("f{}", folded(name)), name);
+    let mut own: HashMap<String, (&'static str, &'static str)> = HashMap::new();
+    let bridge = BridgeTool::ALL.map(|tool| (tool.base_name(), "bridge"));
+    let management = ManagementTool::ALL.map(|tool| (tool.base_name(), "management"));
+    for (name, kind) in bridge.into_iter().chain(management) {
+        own.insert(format!("s{}", shape(name)), (name, kind));
+        own.insert(format!("f{}", folded(name)), (name, kind));
     }
     let mut told: HashMap<&str, Lookalike<'a>> = HashMap::new();
     for (key, set) in &sets {
         if !set.iter().any(|name| concerns(name)) {
             continue;
         }
-        let found = match (bridges.get(key), set.as_slice()) {
-            (Some(bridge), [name, others @ ..]) => {
-                Lookalike { name, like: bridge, others: others.len(), is_bridge: true }
+        let found = match (own.get(key), set.as_slice()) {
+            (Some((like, kind)), [name, others @ ..]) => {
+                Lookalike { name, like, others: others.len(), own: Some(kind) }
             }
             (None, [like, name, others @ ..]) => {
-                Lookalike { name, like, others: others.len(), is_bridge: false }
+                Lookalike { name, like, others: others.len(), own: None }
             }
             _ => continue,
         };
         // The larger of two sets that a name is told for.
         let known = told.entry(found.name).or_insert_with(|| found.clone());
-        if (found.is_bridge, found.others, known.like) > (known.is_bridge, known.others, found.like) {
+        if (found.own.is_some(), found.others, known.like) > (known.own.is_some(), known.others, found.like) {
             *known = found;
         }
     }
@@ -88,9 +90,9 @@ pub(super) fn told(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Ve
     let names: Vec<&str> = catalog.tools().iter().map(|tool| &*tool.stored_name).collect();
     let group = |name: &str| catalog.get(name).map_or("", |tool| tool.tool.group());
     let found = lookalikes(&names, |name| catalog.get(name).is_some_and(|tool| concerns(&tool.tool.key())));
-    let tell = |Lookalike { name, like, others, is_bridge }| {
-        let mut detail = if is_bridge {
-            format!("`{name}` of `{}` is easily taken for the bridge tool `{like}`", group(name))
+    let tell = |Lookalike { name, like, others, own }| {
+        let mut detail = if let Some(kind) = own {
+            format!("`{name}` of `{}` is easily taken for the {kind} tool `{like}`", group(name))
         } else {
             let (of, like_of) = (group(name), group(like));
             format!("`{name}` of `{of}` is easily taken for `{like}` of `{like_of}`")
@@ -155,13 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_told_once_and_a_bridge_name_goes_first() {
+    fn a_set_is_told_once_and_a_name_of_ours_goes_first() {
         let names = ["getUser", "get-user", "get_user"];
         let told = lookalikes(&names, |_| true);
         assert_eq!(told.len(), 1);
         assert_eq!((told[0].name, told[0].like, told[0].others), ("get-user", "getUser", 1));
         assert!(lookalikes(&names, |name| name == "other").is_empty());
         let bridge = lookalikes(&["Tool-Search"], |_| true);
-        assert_eq!((bridge[0].like, bridge[0].is_bridge), ("tool_search", true));
+        assert_eq!((bridge[0].like, bridge[0].own), ("tool_search", Some("bridge")));
+        let management = lookalikes(&["toolrack-catalog"], |_| true);
+        assert_eq!((management[0].like, management[0].own), ("toolrack_catalog", Some("management")));
     }
 }

@@ -22,6 +22,7 @@ pub mod listing;
 pub mod listing_base;
 pub mod loading;
 pub mod lookalike;
+pub mod management;
 pub mod matches;
 pub mod mend;
 pub mod messages;

@@ -15,6 +15,7 @@ use super::grant::{BridgeTool, View, ViewTool};
 use super::late::LateEntries;
 use super::listing::{self, ListedGroup, ListedTool};
 use super::listing_base::{ListingBase, ListingChanges};
+use super::management::{self, ManagementTool};
 use super::policy::{ListingPlacement, Policy, Switch};
 use super::strict_room::StrictRoom;
 use super::target::{ArrayEntry, Target, TargetTool};
@@ -58,6 +59,7 @@ pub struct Plan {
     pub(super) listing_digest: String,
     pub(super) core: usize,
     pub(super) deferred: usize,
+    /// With the management tools.
     pub(super) bridge: usize,
     /// Deferred tools, where the provider wants them in the array.
     pub(super) late: Arc<LateEntries>,
@@ -65,6 +67,8 @@ pub struct Plan {
     pub(super) tokens_base: usize,
     /// The part of them that is core.
     pub(super) tokens_core: usize,
+    /// The part of them that is management tools.
+    pub(super) tokens_management: usize,
     /// Of strict tools, what is left for those that are found.
     pub(super) strict_room: StrictRoom,
 }
@@ -157,6 +161,7 @@ impl Plan {
             ),
             tokens_base: 0,
             tokens_core: 0,
+            tokens_management: 0,
             strict_room: StrictRoom::of(target),
             listing: None,
             listing_base: None,
@@ -182,14 +187,17 @@ impl Plan {
         if active {
             let inside = listing.as_ref().filter(|listing| listing.placement == ListingPlacement::Bridge);
             let bridge = bridge_entries(view, target, inside.map(|listing| listing.text.as_str()), &made);
-            plan.bridge = bridge.len();
-            bridge.into_iter().for_each(|json| {
-                let count = tokens::count(&json);
-                plan.push(&ArrayEntry::new(json, count, false));
-            });
-            if target.exposure == Exposure::Native && native::declares_deferred(format) {
-                plan.declare(view, &mut told);
-            }
+            plan.push_own(bridge);
+        }
+        if view.manages {
+            // In every tier: a small catalog is set up too.
+            let render = |tool| management::render(tool, target, &view.bridge_prefix);
+            let before = plan.tokens_base;
+            plan.push_own(ManagementTool::ALL.map(render));
+            plan.tokens_management = plan.tokens_base - before;
+        }
+        if active && target.exposure == Exposure::Native && native::declares_deferred(format) {
+            plan.declare(view, &mut told);
         }
         // Two tools may look the same and mean different stored names.
         for (wire, stored) in &plan.base_names {
@@ -210,6 +218,15 @@ impl Plan {
             self.late = Arc::clone(&other.late);
         }
         same
+    }
+
+    /// Appends tools of ours.
+    fn push_own(&mut self, entries: impl IntoIterator<Item = String>) {
+        for json in entries {
+            let count = tokens::count(&json);
+            self.push(&ArrayEntry::new(json, count, false));
+            self.bridge += 1;
+        }
     }
 
     /// Appends core tools of one group: one by one, or as a namespace.
@@ -308,7 +325,7 @@ fn is_active(view: &View, policy: &Policy, target: Target, window: u32, made: &[
         Switch::Off => false,
         Switch::On => true,
         Switch::Auto => {
-            if target.max_tools().is_some_and(|most| view.tools.len() > most) {
+            if target.max_tools().is_some_and(|most| view.tools.len() + management_tools(view) > most) {
                 return true;
             }
             let schemas: usize = deferred().map(|(_, made)| made.tokens).sum();
@@ -332,13 +349,17 @@ fn exposed(view: &View, policy: &Policy, target: Target, warnings: &mut Vec<Warn
         );
     }
     let declared = target.exposure == Exposure::Native && native::declares_deferred(target.format);
-    if let Some(most) =
-        target.max_tools().filter(|most| declared && view.tools.len() + BridgeTool::ALL.len() > *most)
-    {
+    let all = view.tools.len() + BridgeTool::ALL.len() + management_tools(view);
+    if let Some(most) = target.max_tools().filter(|most| declared && all > *most) {
         let detail = format!("the provider takes at most {most} tools; they are reached through the bridge");
         return bridge(detail, warnings);
     }
     target
+}
+
+/// How many management tools stand in an array.
+fn management_tools(view: &View) -> usize {
+    if view.manages { ManagementTool::ALL.len() } else { 0 }
 }
 
 /// The tools by which deferred ones are reached.

@@ -48,7 +48,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("listing_placed_separately", "The format limits descriptions, so the listing stands beside the tools."),
     (
         "lookalike_name",
-        "Two tools of one catalog, or a tool and a bridge tool, have names that a reader takes for one another.",
+        "Two tools of one catalog, or a tool and one of the bridge or of management, have names that a reader takes for one another.",
     ),
     ("more_warnings", "There were more warnings than are told; this one counts the rest."),
     ("name_qualified", "Several groups have a tool of this name; each is called `<group>__<name>`."),

@@ -251,7 +251,7 @@ mod tests {
             assert!(TAGS.iter().any(|(name, _)| *name == tag), "{place}: {tag}");
             count += 1;
         });
-        assert_eq!(count, 72);
+        assert_eq!(count, 73);
     }
 
     #[test]

@@ -68,6 +68,7 @@ fn routes() -> Routes {
         routes!(setup::review::review),
         routes!(setup::proposal::propose),
         routes!(setup::proposal::preview),
+        routes!(setup::skill::read),
         routes!(sessions::list),
         routes!(sessions::read, sessions::delete),
         routes!(sessions::reset),

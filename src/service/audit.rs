@@ -87,6 +87,15 @@ impl Actor {
         !matches!(self.who, Who::Key(_, role) if role != Role::Admin)
     }
 
+    pub(super) fn is_setup(&self) -> bool {
+        matches!(self.who, Who::Key(_, Role::Setup))
+    }
+
+    /// Whether configs and catalogs are theirs to read and write, of the scopes that the key covers.
+    pub(super) fn may_set_up(&self) -> bool {
+        self.is_admin() || self.is_setup()
+    }
+
     fn is_agent(&self) -> bool {
         matches!(self.who, Who::Key(_, Role::Agent))
     }

@@ -5,9 +5,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
+use super::audit::Actor;
 use super::calls::{CallError, Dispatch, count_unknown, unavailable};
 use super::context::{Caller, Context, GrantFields};
 use super::describe::{look_up, shown};
+use super::management::not_a_management_call;
 use super::search::SearchRequest;
 use super::search_forms::{AnswerForm, FormedAnswer, search_text};
 use super::sessions::Deed;
@@ -29,6 +31,8 @@ const NOTHING_ASKED: &str = "name at least one tool";
 pub struct BridgeRequest {
     pub caller: Caller,
     pub fields: GrantFields,
+    /// Whose key it is: the management tools write for some, and a setup key is answered nothing else.
+    pub actor: Actor,
     /// Calls as the provider sent them.
     pub calls: Vec<Value>,
 }
@@ -94,13 +98,13 @@ pub struct BridgeAnswer {
 }
 
 /// What handling one call gave.
-enum Handled {
+pub(super) enum Handled {
     Respond(Reply),
     Dispatch(Vec<Dispatch>),
 }
 
 /// What the model is answered.
-struct Reply {
+pub(super) struct Reply {
     content: String,
     is_error: bool,
     /// In the provider's shape, where it is not that of a text.
@@ -121,15 +125,15 @@ impl BridgeAnswer {
 }
 
 impl Handled {
-    fn answer(content: &Value) -> Self {
+    pub(super) fn answer(content: &Value) -> Self {
         Self::text(content.to_string(), false)
     }
 
-    fn error(content: &Value) -> Self {
+    pub(super) fn error(content: &Value) -> Self {
         Self::text(content.to_string(), true)
     }
 
-    fn text(content: String, is_error: bool) -> Self {
+    pub(super) fn text(content: String, is_error: bool) -> Self {
         let tokens = tokens::count(&content);
         Self::Respond(Reply { content, is_error, message: None, tokens })
     }
@@ -162,7 +166,9 @@ impl Toolrack {
             answer.results.push(result);
         }
         let tokens = answer.results.iter().filter_map(|result| result.tokens).sum();
-        self.answered(&request.caller, "bridge", tokens).await;
+        // Who sets something up is no part of a session.
+        let session = request.caller.session.filter(|_| !request.actor.is_setup());
+        self.answered(&Caller { session, ..request.caller }, "bridge", tokens).await;
         Ok(answer)
     }
 
@@ -185,6 +191,8 @@ impl Toolrack {
             }
         };
         let handled = match meant(context.view(), &call) {
+            Resolved::Management(tool) => self.manage(context, request, tool, &call).await?,
+            _ if request.actor.is_setup() => not_a_management_call(context),
             Resolved::Bridge(tool) => self.handle_bridge(context, request, tool, &call, answer).await?,
             Resolved::Tool(id) => self.pass_through(context, request, &call, Some(id), answer).await?,
             Resolved::Ambiguous(_) | Resolved::Unknown => {
@@ -453,7 +461,7 @@ fn meant<'v>(view: &'v View, call: &ModelCall) -> Resolved<'v> {
     let found = match view.resolve_tool(&call.name) {
         Resolved::Tool(id) => vec![id],
         Resolved::Ambiguous(ids) => ids.to_vec(),
-        Resolved::Bridge(_) | Resolved::Unknown => Vec::new(),
+        Resolved::Bridge(_) | Resolved::Management(_) | Resolved::Unknown => Vec::new(),
     };
     match found.into_iter().filter(of_namespace).collect::<Vec<_>>().as_slice() {
         [id] => Resolved::Tool(*id),

@@ -231,6 +231,10 @@ impl Toolrack {
                 );
                 return Err(CallError::plain("bridge_tool", message));
             }
+            Meaning::Management => {
+                let message = format!("`{}` is called directly, never through another tool.", shown(&call.name));
+                return Err(CallError::plain("bridge_tool", message));
+            }
             Meaning::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),
             Meaning::Unknown => {
                 return Err(name_error(view, "unknown_tool", &call.name, &suggestions(view, &call.name)));

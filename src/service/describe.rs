@@ -66,6 +66,7 @@ pub(super) enum Meaning<'a> {
     Tool(u32),
     Unavailable(u32),
     Bridge,
+    Management,
     Ambiguous(&'a [u32]),
     Unknown,
 }
@@ -76,6 +77,7 @@ pub(super) fn meaning<'a>(view: &'a View, name: &str) -> Meaning<'a> {
         match view.resolve(&candidate) {
             Resolved::Unknown => {}
             Resolved::Bridge(_) => return Meaning::Bridge,
+            Resolved::Management(_) => return Meaning::Management,
             Resolved::Ambiguous(ids) => return Meaning::Ambiguous(ids),
             Resolved::Tool(id) if view.get(id).is_some_and(|tool| tool.unavailable) => {
                 return Meaning::Unavailable(id);
@@ -123,7 +125,7 @@ pub(super) fn look_up(context: &Context, names: &[String], route: &'static str) 
                 continue;
             }
             Meaning::Unavailable(_) => ("tool_unavailable", Vec::new()),
-            Meaning::Bridge => ("bridge_tool", Vec::new()),
+            Meaning::Bridge | Meaning::Management => ("bridge_tool", Vec::new()),
             Meaning::Ambiguous(ids) => ("ambiguous_name", ids.to_vec()),
             Meaning::Unknown => ("unknown_tool", suggestions(view, name)),
         };

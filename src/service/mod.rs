@@ -21,6 +21,7 @@ mod keys;
 mod ledger;
 mod lint;
 mod listing_bases;
+mod management;
 mod matcher_test;
 mod mcp_servers;
 mod page_sessions;
@@ -93,7 +94,7 @@ pub use setup::{
     ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound,
     Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
     ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
-    TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
+    TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers, setup_skill,
 };
 pub use usage::{HotTool, USAGE_DAYS};
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{BridgeTool, Catalogs};
 use crate::core::catalog::{Catalog, CatalogTool};
+use crate::core::management::ManagementTool;
 use crate::core::profile::Profile;
 use crate::core::warning::Warning;
 
@@ -47,21 +48,24 @@ pub(super) fn join<'a>(
     joined
 }
 
-/// Wire names of joined tools that must differ from the catalog's own, because the bridge or another tool has it.
+/// Wire names of joined tools that must differ from the catalog's own, because the bridge, the management tools or another
+/// tool has it. Management names are taken whether the config has these tools or not, so that switching them on renames nothing.
 ///
-/// Names that were changed already, and those of tools that are called like the bridge, claim theirs first: a tool that
+/// Names that were changed already, and those of tools that are called like one of ours, claim theirs first: a tool that
 /// is called like another one's wire name must not take it over.
 pub(super) fn unique_wire_names(
     joined: &[Joined<'_>],
     bridge_prefix: &str,
     profile: Profile,
 ) -> Vec<Option<String>> {
-    let bridge: Vec<String> = BridgeTool::ALL.iter().map(|tool| tool.name(bridge_prefix)).collect();
-    let mut taken: HashSet<Cow<'_, str>> = bridge.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+    let bridge = BridgeTool::ALL.iter().map(|tool| tool.name(bridge_prefix));
+    let management = ManagementTool::ALL.iter().map(|tool| tool.name(bridge_prefix));
+    let own: Vec<String> = bridge.chain(management).collect();
+    let mut taken: HashSet<Cow<'_, str>> = own.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
     let place = |at: &usize| {
         let tool = joined[*at].2;
         let changed = tool.wire_name() != &*tool.stored_name;
-        match (changed, bridge.iter().any(|name| name == tool.wire_name())) {
+        match (changed, own.iter().any(|name| name == tool.wire_name())) {
             (true, _) => 0,
             (false, true) => 1,
             (false, false) => 2,

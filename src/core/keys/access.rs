@@ -37,7 +37,8 @@ impl Role {
         match self {
             Self::Admin => "Everything, keys included. Bound to nothing.",
             Self::Setup => {
-                "Configs, catalogs, sessions and the setup flow, with its pages, of the users and projects that it covers."
+                "Configs, catalogs, sessions and the setup flow, with its pages, of the users and projects that it covers; over \
+                 the bridge the management tools alone."
             }
             Self::Agent => {
                 "What an agent asks turn by turn, and the sessions, of the users and projects that it covers; may be \
@@ -113,7 +114,7 @@ const fn agent(id: &'static str) -> Operation {
     Operation { id, access: AGENT, covers: Covers::Both }
 }
 
-/// Of agents, and of the pages of those who set up.
+/// Of agents and of those who set up.
 const fn both(id: &'static str) -> Operation {
     Operation { id, access: BOTH, covers: Covers::Both }
 }
@@ -136,7 +137,8 @@ pub const OPERATIONS: &[Operation] = &[
     agent("search"),
     agent("describe"),
     agent("call"),
-    agent("bridge"),
+    // A setup key is answered the management tools alone.
+    both("bridge"),
     both("list_sessions"),
     both("get_session"),
     both("delete_session"),
@@ -153,6 +155,7 @@ pub const OPERATIONS: &[Operation] = &[
     setup("review_setup", Covers::Both),
     setup("propose_setup", Covers::Both),
     setup("preview_setup", Covers::Both),
+    setup("get_setup_skill", Covers::Both),
     setup("get_user_config", Covers::User),
     setup("put_user_config", Covers::User),
     setup("patch_user_config", Covers::User),

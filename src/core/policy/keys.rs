@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::join::{ByName, Fill, Intersect, Join, OneLayer, Override, Union};
 use super::lists::{Aliases, Groups, Names, Selectors, Toolsets};
 use super::matcher::{Matcher, MatcherRule, MatcherSetting};
-use super::rules::{Choice, Int, Number, Object, Reserved, Rule, of};
+use super::rules::{Choice, Int, Number, Object, Rule, of};
 use super::values::{
     BridgePrefix, Flag, Group, HotTools, HotToolsSetting, ListingPlacement, Preload, PreloadSetting, Switch,
     Toggle, ToggleRule, Toolset, WarmPolicy,
@@ -76,9 +76,10 @@ settings! {
          (`openai_responses`). Where this is set, formats without it get `bridge`, with a warning. A request may choose another \
          one, which its format must have.";
     bridge_prefix: String = String::new(), by BridgePrefix, join Override,
-        "Stands in front of the bridge tools' names.";
-    management_tools: bool = false, by Reserved(Flag, false), join Override,
-        "Tools by which an agent manages its own config.";
+        "Stands in front of the names of the bridge and management tools.";
+    management_tools: bool = false, by Flag, join Override,
+        "Arrays hold two more tools, `toolrack_catalog` and `toolrack_update_config`, by which a model sets this up together \
+         with a person. `/v1/bridge` answers their calls; writing takes a key of the role `setup` or `admin`.";
     require_review_on_change: bool = false, by Flag, join Override,
         "A tool of this catalog that an upload changes stays in use as it is, until an administrator approves the new version. \
          Each user and project decides for its own catalog, whatever is merged; only an administrator turns it off again.";

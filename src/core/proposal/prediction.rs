@@ -26,7 +26,7 @@ pub struct TokenPrediction {
     pub assembled: usize,
     /// Tools that always stand in the array; in tier 0 all of them.
     pub core: usize,
-    /// The bridge tools without the listing.
+    /// The bridge tools without the listing, and the management tools.
     pub bridge: usize,
     pub listing: ListingPrediction,
     pub warm: WarmPrediction,
@@ -183,7 +183,8 @@ fn tiers(
     header: &str,
     budget: usize,
 ) -> Vec<TierPrediction> {
-    let all = TierPrediction { tier: 0, listing: 0, turn: tokens.all, fits: true };
+    let turn = tokens.all + plan.tokens_management;
+    let all = TierPrediction { tier: 0, listing: 0, turn, fits: true };
     if groups.is_empty() {
         return vec![all];
     }

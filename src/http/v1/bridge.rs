@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::fields::{exactly_one, grant_body};
 use crate::core::keys::Principal;
 use crate::http::body::ApiJson;
+use crate::http::by::By;
 use crate::http::problem::Problem;
 use crate::http::refusal::placed;
 use crate::service::{BridgeAnswer, BridgeRequest, Toolrack};
@@ -29,16 +30,20 @@ grant_body! {
 ///
 /// Answers per call, in order: `respond` with a message for the model, or `dispatch` with the calls that the agent
 /// runs. Calls of tools that are not the bridge's come back unchanged.
+///
+/// Calls of the management tools are answered where the config says `management_tools`. A key of the role `setup` is answered
+/// these alone; with an agent's key `toolrack_update_config` is an error for the model.
 #[utoipa::path(post, path = "/v1/bridge", operation_id = "bridge", tag = "agent",
     request_body = BridgeBody,
     responses((status = 200, description = "One action per call", body = BridgeAnswer), (status = 412)))]
 pub(crate) async fn bridge(
     State(service): State<Toolrack>,
     Extension(principal): Extension<Principal>,
+    By(actor): By,
     ApiJson(mut body): ApiJson<BridgeBody>,
 ) -> Result<Json<BridgeAnswer>, Problem> {
     let (caller, fields) = body.take_grant(&principal);
     let (calls, sent) = exactly_one("call", body.call, "calls", body.calls)?;
-    let request = BridgeRequest { caller, fields, calls };
+    let request = BridgeRequest { caller, fields, actor, calls };
     service.bridge(request).await.map(Json).map_err(|error| placed(&error, "calls", sent))
 }

@@ -10,6 +10,7 @@ mod overview;
 mod proposal;
 mod review;
 mod scopes;
+mod skill;
 mod trial;
 mod versions;
 
@@ -29,5 +30,6 @@ pub use overview::{
 };
 pub use proposal::{PlanFields, PreviewAnswer};
 pub use review::{RemarkCount, ReviewAnswer, ReviewQuery};
+pub use skill::setup_skill;
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};

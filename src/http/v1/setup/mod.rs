@@ -7,6 +7,7 @@ pub mod mcp_tools;
 pub mod overview;
 pub mod proposal;
 pub mod review;
+pub mod skill;
 
 use std::sync::Arc;
 
