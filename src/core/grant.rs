@@ -354,9 +354,7 @@ impl View {
         let (prefix, manages) = (&self.bridge_prefix, self.manages);
         let bridge = BridgeTool::ALL.into_iter().find(|tool| is_it(&tool.name(prefix)));
         let management = || ManagementTool::ALL.into_iter().find(|tool| is_it(&tool.name(prefix)));
-        bridge
-            .map(Resolved::Bridge)
-            .or_else(|| management().filter(|_| manages).map(Resolved::Management))
+        bridge.map(Resolved::Bridge).or_else(|| management().filter(|_| manages).map(Resolved::Management))
     }
 
     /// As [`Self::resolve`], for places where a tool of ours is never meant.

@@ -57,9 +57,7 @@ fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Loo
             (Some((like, kind)), [name, others @ ..]) => {
                 Lookalike { name, like, others: others.len(), own: Some(kind) }
             }
-            (None, [like, name, others @ ..]) => {
-                Lookalike { name, like, others: others.len(), own: None }
-            }
+            (None, [like, name, others @ ..]) => Lookalike { name, like, others: others.len(), own: None },
             _ => continue,
         };
         // The larger of two sets that a name is told for.

@@ -187,13 +187,12 @@ impl<W: Write> Walk<'_, W> {
         let function = &call["function"];
         let arguments = function["arguments"].as_str().unwrap_or_default();
         self.line(format_args!("model: {}({arguments})", function["name"].as_str().unwrap_or_default()))?;
-        let request =
-            BridgeRequest {
-                caller: self.caller.clone(),
-                fields: Self::fields(),
-                actor: Actor::program(),
-                calls: vec![call.clone()],
-            };
+        let request = BridgeRequest {
+            caller: self.caller.clone(),
+            fields: Self::fields(),
+            actor: Actor::program(),
+            calls: vec![call.clone()],
+        };
         let answer = self.service.bridge(request).await?;
         for result in &answer.results {
             self.show_result(result)?;

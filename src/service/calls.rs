@@ -232,7 +232,8 @@ impl Toolrack {
                 return Err(CallError::plain("bridge_tool", message));
             }
             Meaning::Management => {
-                let message = format!("`{}` is called directly, never through another tool.", shown(&call.name));
+                let message =
+                    format!("`{}` is called directly, never through another tool.", shown(&call.name));
                 return Err(CallError::plain("bridge_tool", message));
             }
             Meaning::Ambiguous(ids) => return Err(name_error(view, "ambiguous_name", &call.name, ids)),

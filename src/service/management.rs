@@ -80,13 +80,14 @@ impl Toolrack {
         let list = move || {
             let (view, plan, nothing) = (context.view(), &plan.plan, WarmSet::default());
             let warm = context.session.as_ref().map_or(&nothing, |(_, session)| &session.warm);
-            let entries = entries(view, &context.entry.catalogs, context.policy(), &query, |tool| {
-                match state(tool, plan, warm) {
-                    ToolState::Core => EntryState::Core,
-                    ToolState::Warm => EntryState::Warm,
-                    ToolState::Pending | ToolState::Deferred => EntryState::Deferred,
-                }
-            });
+            let entries =
+                entries(view, &context.entry.catalogs, context.policy(), &query, |tool| {
+                    match state(tool, plan, warm) {
+                        ToolState::Core => EntryState::Core,
+                        ToolState::Warm => EntryState::Warm,
+                        ToolState::Pending | ToolState::Deferred => EntryState::Deferred,
+                    }
+                });
             let search = plan.target.search_name(&view.bridge_prefix);
             let note = format!(
                 "Listed here is not callable: only tools marked core or warm stand in your tool list. Reach deferred \
@@ -133,7 +134,9 @@ impl Toolrack {
                     .errors()
                     .iter()
                     .take(MAX_WARNINGS)
-                    .map(|fault| json!({"pointer": fault.pointer, "code": fault.code, "detail": fault.detail}))
+                    .map(
+                        |fault| json!({"pointer": fault.pointer, "code": fault.code, "detail": fault.detail}),
+                    )
                     .collect();
                 let mut text = json!({"error": {"code": code(error.kind()),
                     "message": format!("nothing was written: {}", error.detail())}});
@@ -185,7 +188,10 @@ impl Update {
             (Some("user"), _) | (None, None) => Scope::User(caller.user.clone()),
             (Some("project"), Some(project)) => Scope::Project(project.clone()),
             (Some("project"), None) => {
-                return Err(refused("no_project", "this conversation names no project; only `user` can be set up"));
+                return Err(refused(
+                    "no_project",
+                    "this conversation names no project; only `user` can be set up",
+                ));
             }
             _ => return Err(refused("missing_scope", "say in `scope` what is set up: `user` or `project`")),
         };
@@ -193,7 +199,9 @@ impl Update {
             None | Some(Value::Null) => None,
             Some(revision) => match whole_number(revision) {
                 Some(revision) => Some(revision),
-                None => return Err(refused("invalid_value", "`if_revision` is the whole number of a revision")),
+                None => {
+                    return Err(refused("invalid_value", "`if_revision` is the whole number of a revision"));
+                }
             },
         };
         let dry_run = match arguments.get("dry_run") {

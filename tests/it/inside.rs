@@ -169,7 +169,12 @@ impl Inside {
 
     pub(crate) async fn bridge(&self, user: &str, body: &Value) -> BridgeAnswer {
         let calls = body["calls"].as_array().unwrap().clone();
-        let request = BridgeRequest { caller: caller(user, body), fields: fields(body), actor: Actor::program(), calls };
+        let request = BridgeRequest {
+            caller: caller(user, body),
+            fields: fields(body),
+            actor: Actor::program(),
+            calls,
+        };
         self.service.bridge(request).await.unwrap()
     }
 }

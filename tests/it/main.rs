@@ -58,6 +58,7 @@ mod setup_apply;
 mod setup_import;
 mod setup_pages;
 mod setup_proposal;
+mod skill;
 mod storage;
 mod targets;
 mod tenants;

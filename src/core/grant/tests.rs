@@ -8,6 +8,7 @@ use super::*;
 use crate::core::catalog::{read_upload, replace};
 use crate::core::format::ingest::EntryLimits;
 use crate::core::format::names::{wire_name, with_suffix};
+use crate::core::management::ManagementTool;
 use crate::core::policy::{Layer, merge, parse};
 
 fn catalog(entries: &Value) -> Arc<Catalog> {
@@ -141,6 +142,22 @@ fn bridge_names_mean_the_bridge_and_wire_names_are_unique() {
     let own: Vec<&str> = prefixed.tools.iter().map(ViewTool::wire_name).collect();
     assert!(own.contains(&"tool_search") && !own.contains(&"x_tool_call"), "{own:?}");
     assert_eq!(prefixed.resolve("x_tool_call"), Resolved::Bridge(BridgeTool::Call));
+}
+
+#[test]
+fn management_names_are_taken_always_and_mean_management_only_where_it_is_wanted() {
+    let tools = json!([{"name": "toolrack_catalog"}, {"name": "x_toolrack_update_config"}]);
+    let plain = view(&tools, json!({}), &[]);
+    let Resolved::Tool(id) = plain.resolve("toolrack_catalog") else { panic!() };
+    let wire = plain.get(id).unwrap().wire_name().to_owned();
+    assert!(wire.starts_with("toolrack_catalog_") && plain.resolve(&wire) == Resolved::Tool(id));
+    let managing = view(&tools, json!({"management_tools": true}), &[]);
+    assert_eq!(managing.resolve("toolrack_catalog"), Resolved::Management(ManagementTool::Catalog));
+    assert_eq!(managing.resolve(&wire), Resolved::Tool(id), "switching it on renames nothing");
+    let prefixed = view(&tools, json!({"management_tools": true, "bridge_prefix": "x_"}), &[]);
+    let update = Resolved::Management(ManagementTool::UpdateConfig);
+    assert_eq!(prefixed.resolve("x_toolrack_update_config"), update);
+    assert!(matches!(prefixed.resolve("toolrack_catalog"), Resolved::Tool(_)));
 }
 
 #[test]

@@ -72,6 +72,7 @@ fn holds(tool: &CatalogTool, group: &str, words: &[String]) -> bool {
     if words.is_empty() {
         return true;
     }
-    let texts = [tool.stored_name.to_lowercase(), group.to_lowercase(), tool.tool.description().to_lowercase()];
+    let texts =
+        [tool.stored_name.to_lowercase(), group.to_lowercase(), tool.tool.description().to_lowercase()];
     words.iter().all(|word| texts.iter().any(|text| text.contains(word)))
 }

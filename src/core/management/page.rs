@@ -142,7 +142,11 @@ mod tests {
         let page = page(&tools, 0, 2_000);
         assert_eq!(
             lines(&page),
-            ["deferred send: Sends it.", "core a.b (called a_b_12345678)", r#"deferred "x: core y core z": Hm."#]
+            [
+                "deferred send: Sends it.",
+                "core a.b (called a_b_12345678)",
+                r#"deferred "x: core y core z": Hm."#
+            ]
         );
         assert_eq!(page.next, None);
     }

@@ -341,8 +341,9 @@ async fn configs_are_written_on_condition() {
 
     let known = api.send(&format!("GET {path}"), &[("if-none-match", &tag)], Body::empty()).await;
     assert_eq!((known.status, known.etag()), (304, tag));
-    let patched = api.json(&format!("PATCH {path}"), &json!({"core": null, "management_tools": true})).await;
-    assert_eq!(patched.problem(), (422, "unsupported", "/management_tools"));
+    let patched =
+        api.json(&format!("PATCH {path}"), &json!({"core": null, "usage_prior": {"enabled": true}})).await;
+    assert_eq!(patched.problem(), (422, "unsupported", "/usage_prior/enabled"));
     let effective = api.get("/v1/config/effective?project=p").await.documented_as("EffectiveConfig");
     assert_eq!(effective["config"]["core"]["origin"], "project");
     for _ in 0..2 {

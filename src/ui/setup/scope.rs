@@ -22,7 +22,7 @@ use crate::ui::visitor::Place;
 const SHOWN_CHARS: usize = 160;
 
 /// Switches that the form shows, each off by default.
-const SWITCHES: [&str; 2] = ["require_review_on_change", "keep_missed_queries"];
+const SWITCHES: [&str; 3] = ["require_review_on_change", "keep_missed_queries", "management_tools"];
 
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
@@ -186,6 +186,10 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
             label {
                 input type="checkbox" name="keep_missed_queries" checked[is_on("keep_missed_queries")]; " "
                 (language.say("Keep the queries that found nothing, to mend them by aliases", "保留无结果的查询，以便用别名改进"))
+            }
+            label {
+                input type="checkbox" name="management_tools" checked[is_on("management_tools")]; " "
+                (language.say("Agents get two tools to set this up in a conversation; writing takes a setup key", "为代理提供两个工具,在对话中完成设置;写入需要 setup 密钥"))
             }
         }
     }

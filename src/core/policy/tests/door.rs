@@ -105,12 +105,9 @@ fn what_is_not_built_is_refused_but_its_default_is_not() {
     });
     assert_eq!(Value::Object(layer(&defaults).to_json()), defaults);
 
-    let unsupported = json!({
-        "management_tools": true,
-        "usage_prior": {"enabled": true},
-    });
+    let unsupported = json!({"usage_prior": {"enabled": true}});
     let found = faults(&unsupported);
-    assert_eq!(found.len(), 2, "{found:#?}");
+    assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found.iter().all(|fault| fault.ends_with(" unsupported")), "{found:#?}");
     let unknown = json!({"exposure": "x", "matcher": {"endpoint": "http://a", "kind": "x", "dialect": "x"}});
     assert!(faults(&unknown).iter().all(|fault| fault.ends_with(" invalid_value")));
