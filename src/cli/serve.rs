@@ -28,6 +28,7 @@ const FILES_OF_ITS_OWN: usize = 256;
 pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     let admin_key = admin_key(&settings)?;
     let started = open_served(&settings).await?;
+    telemetry::watch_disk(&started.database);
     let listener = bind(settings.listen).await?;
     let auth = auth(&settings, admin_key, &started.service).await?;
     let authentication = match &auth {

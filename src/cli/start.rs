@@ -124,9 +124,10 @@ fn check(settings: &Settings) -> Check {
 
 async fn open_store(settings: &Settings, database: &Path, check: Check) -> Result<Arc<dyn Store>, Failure> {
     let options = SqliteOptions { check, max_bytes: settings.database.max_bytes };
-    let store =
-        SqliteStore::open_with(database, options, telemetry::writer_batch).await.map_err(Failure::new)?;
-    Ok(Arc::new(store))
+    let store = SqliteStore::open_with(database, options, |group| {
+        telemetry::committed(group.waited, group.took);
+    });
+    Ok(Arc::new(store.await.map_err(Failure::new)?))
 }
 
 /// Opens the rows alone, for work on a database that nobody serves meanwhile.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
+use crate::http::layers::HttpContext;
 use crate::service::Toolrack;
 use crate::telemetry;
 
@@ -116,7 +117,11 @@ fn endpoints(failing: usize) -> EndpointsState {
 /// In the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "service",
     responses((status = 200, description = "All metrics", body = String, content_type = "text/plain")))]
-pub(crate) async fn metrics(State(service): State<Toolrack>) -> impl IntoResponse {
-    service.report_caches();
+pub(crate) async fn metrics(
+    State(service): State<Toolrack>,
+    State(context): State<HttpContext>,
+) -> impl IntoResponse {
+    service.report();
+    context.report();
     ([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], telemetry::render())
 }

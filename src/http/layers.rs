@@ -88,6 +88,13 @@ impl HttpContext {
     pub fn origins(&self) -> &Origins {
         &self.0.origins
     }
+
+    /// Puts the requests that run and wait into the metrics.
+    pub(crate) fn report(&self) {
+        let SlotLimits { running, waiting } = self.0.limits.slots;
+        let (runs, waits) = self.0.gate.load();
+        telemetry::in_flight(runs, waits, (running, waiting));
+    }
 }
 
 /// The id of a request: the client's own if it is well formed, else a random one. In the extensions of every request.

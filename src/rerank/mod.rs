@@ -44,7 +44,7 @@ pub use guard::{AddressPolicy, check_url};
 pub(crate) use guard::{BlockedAddress, SystemLookup};
 pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
-pub use resilient::{EndpointStatus, Resilient};
+pub use resilient::{Called, EndpointStatus, Observer, Resilient};
 
 /// What ranks documents for a query.
 #[async_trait]

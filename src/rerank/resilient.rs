@@ -62,6 +62,36 @@ enum Kind {
     Texts,
 }
 
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ranking => "rerank",
+            Self::Query => "embed_query",
+            Self::Texts => "embed_texts",
+        }
+    }
+}
+
+/// What became of a call of an endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Called {
+    /// `rerank`, `embed_query` or `embed_texts`.
+    pub kind: &'static str,
+    /// `ok`, or [`RerankFault::reason`].
+    pub outcome: &'static str,
+    /// With the wait for its turn.
+    pub took: Duration,
+}
+
+/// Who is told what happens; called at once, so neither may take long.
+#[derive(Debug, Clone, Copy)]
+pub struct Observer {
+    /// Each change of a breaker, by the state after it.
+    pub changed: fn(State),
+    /// Each call that was made or given up; an answer from the cache is none.
+    pub called: fn(Called),
+}
+
 /// What is wanted of an endpoint.
 #[derive(Debug, Clone, Copy)]
 struct Wish {
@@ -113,8 +143,7 @@ struct Inner {
     flights: Flights<AnswerKey, Told>,
     answers: Answers<Reply>,
     learned: Cache<Digest, Learned>,
-    /// Told of each change of a breaker.
-    changed: fn(&str, State, State),
+    observer: Observer,
     /// Breakers that are not closed.
     failing: AtomicUsize,
 }
@@ -130,8 +159,8 @@ struct Keys {
 }
 
 impl Resilient {
-    /// Answers take at most `answer_bytes`; with 0 none are kept. `changed` is called with the host and the states before and after, once for each change of a breaker.
-    pub fn new(reranker: Arc<dyn Reranker>, answer_bytes: u64, changed: fn(&str, State, State)) -> Self {
+    /// Answers take at most `answer_bytes`; with 0 none are kept.
+    pub fn new(reranker: Arc<dyn Reranker>, answer_bytes: u64, observer: Observer) -> Self {
         Self(Arc::new(Inner {
             reranker,
             breakers: Breakers::new(MAX_BREAKERS),
@@ -140,7 +169,7 @@ impl Resilient {
             flights: Flights::new(MAX_FLIGHTS),
             answers: Answers::new(answer_bytes, ANSWER_TTL, Reply::size),
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
-            changed,
+            observer,
             failing: AtomicUsize::new(0),
         }))
     }
@@ -329,6 +358,7 @@ fn credential(request: &RerankRequest) -> Digest {
 
 impl Inner {
     async fn call(self: Arc<Self>, keys: Keys, ticket: Ticket, request: RerankRequest, wish: Wish) -> Told {
+        let began = Instant::now();
         let host = request.endpoint.host_str().unwrap_or_default().to_owned();
         let ends = tokio::time::Instant::from(wish.ends);
         let asked_for = ends.saturating_duration_since(tokio::time::Instant::now());
@@ -350,6 +380,11 @@ impl Inner {
         };
         self.learn(keys.target, &outcome).await;
         let outcome = outcome.map_err(|failed| failed.fault);
+        (self.observer.called)(Called {
+            kind: wish.kind.name(),
+            outcome: outcome.as_ref().map_or_else(RerankFault::reason, |_| "ok"),
+            took: began.elapsed(),
+        });
         if let Ok(answer) = &outcome
             && wish.kind != Kind::Texts
         {
@@ -413,7 +448,7 @@ impl Inner {
             (_, State::Closed) => drop(self.failing.fetch_sub(1, Ordering::Relaxed)),
             _ => {}
         }
-        (self.changed)(host, change.from, change.to);
+        (self.observer.changed)(change.to);
     }
 }
 
@@ -443,6 +478,8 @@ mod tests {
 
     use super::*;
 
+    const NOBODY: Observer = Observer { changed: |_| {}, called: |_| {} };
+
     /// Wants a second of rest after each call, and keeps what it was told about hedging.
     #[derive(Debug, Default)]
     struct Tired(Mutex<Vec<Option<Duration>>>);
@@ -468,7 +505,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_closed_breaker_lets_a_call_be_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, |_, _, _| {});
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, NOBODY);
         let ask = async || {
             let endpoint = Url::parse("https://rerank.example/rerank").unwrap();
             let documents = vec!["d".to_owned()];
@@ -492,7 +529,7 @@ mod tests {
     #[tokio::test]
     async fn a_limit_is_kept_from_a_call_that_failed_and_texts_are_never_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, |_, _, _| {});
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, NOBODY);
         let endpoint = Url::parse("https://rerank.example/v1").unwrap();
         let request = |key: &str| RerankRequest {
             api_key: Some(key.to_owned().into()),

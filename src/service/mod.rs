@@ -50,9 +50,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::core::catalog::Catalog;
 use crate::core::rate::KeyRate;
 use crate::mcp::ToolSource;
-use crate::rerank::{AddressPolicy, Reranker, Resilient};
+use crate::rerank::{AddressPolicy, Called, Observer, Reranker, Resilient};
 use crate::store::{MasterKey, ScopeRow, Store};
-use crate::telemetry;
+use crate::telemetry::{self, EndpointCall};
 
 pub use assemble::{AssembleRequest, Assembled, InlineTools};
 pub use audit::{AUDIT_ACTIONS, Actor, AuditDocument, AuditLimits, AuditListQuery, AuditPage};
@@ -209,9 +209,7 @@ impl Toolrack {
             store: parts.store,
             tool_source: parts.tool_source,
             mcp: mcp_servers::McpState::default(),
-            reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, |_, _, to| {
-                telemetry::breaker(to.name());
-            }),
+            reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, OBSERVER),
             addresses: parts.addresses,
             master_key: parts.master_key,
             limits: parts.limits,
@@ -237,6 +235,12 @@ impl Toolrack {
         Ok(self.0.store.health().await?)
     }
 }
+
+/// Counts what happens to endpoints.
+const OBSERVER: Observer = Observer {
+    changed: |to| telemetry::breaker(to.name()),
+    called: |Called { kind, outcome, took }| telemetry::endpoint_call(EndpointCall { kind, outcome, took }),
+};
 
 /// How often a write without a precondition starts again when another one came first.
 const WRITE_TRIES: usize = 5;

@@ -272,6 +272,9 @@ impl Toolrack {
         answer.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if asker == Asker::Agent {
             telemetry::search(answer.mode.as_str(), answer.reason.unwrap_or("none"), took.as_secs_f64());
+            if answer.results.iter().all(|result| result.matches.is_empty()) {
+                telemetry::no_match(answer.mode.as_str());
+            }
             self.usage().searched(caller, &context, &ranking, &answer, took);
         }
         Ok(answer)

@@ -193,6 +193,7 @@ impl Toolrack {
                 session.seen(now);
                 self.0.sessions.mark_dirty(key, &session);
             } else {
+                telemetry::warm_change(0, update.warm.touched.len(), 0);
                 let next = Arc::new(session.with(session.settings.clone(), warm, now));
                 self.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
                 self.0.sessions.mark_dirty(key, &next);
@@ -202,7 +203,9 @@ impl Toolrack {
         let created_at_ms = session.created_at_ms();
         let most = (!session.is_stored()).then_some(self.0.limits.sessions);
         let write = SessionWrite { created_at_ms, most, ..session_write(key, &update, &warm, now)? };
-        let (added, evicted, cost) = (update.warm.added.len(), update.warm.evicted.len(), update.cost);
+        let (added, touched, evicted) =
+            (update.warm.added.len(), update.warm.touched.len(), update.warm.evicted.len());
+        let cost = update.cost;
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
         let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
@@ -210,7 +213,7 @@ impl Toolrack {
             let written = service.0.store.write_session(write).await;
             written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
             next.ledger().count(deed, cost);
-            telemetry::warm_evictions(evicted);
+            telemetry::warm_change(added, touched, evicted);
             service.usage().warmed(&scope_of(&key.user, key.project.as_ref()), added, evicted);
             service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
             // Ages that were touched before, and the ledger, follow with the next flush.

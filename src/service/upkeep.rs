@@ -1,11 +1,12 @@
-//! Background work: flushing ages and counters, expiring idle sessions, telling the size of the caches.
+//! Background work: flushing ages and counters, expiring idle sessions, telling what there is to do.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{CacheUse, Toolrack};
-use crate::telemetry;
+use crate::store::StoreLoad;
+use crate::telemetry::{self, Load};
 
 /// How often idle sessions are looked for.
 const EXPIRY_EVERY: Duration = Duration::from_secs(60);
@@ -36,8 +37,18 @@ impl Toolrack {
         }
     }
 
-    /// Puts the sizes of the caches into the metrics.
-    pub fn report_caches(&self) {
+    /// Puts the sizes of the caches, and what there is to do at present, into the metrics.
+    pub fn report(&self) {
+        let StoreLoad { waiting_writes, connections_in_use, connections_idle, connections_most } =
+            self.0.store.load();
+        telemetry::load(&Load {
+            breakers_open: self.failing_endpoints(),
+            waiting_writes,
+            connections_in_use,
+            connections_idle,
+            connections_most,
+            has_room: self.has_room(),
+        });
         let sessions = CacheUse { cache: "sessions", entries: self.0.sessions.entry_count(), bytes: 0 };
         let (entries, bytes) = self.0.reranker.answers();
         let answers = CacheUse { cache: "answers", entries, bytes };

@@ -37,6 +37,7 @@ mod contract;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -85,6 +86,26 @@ pub enum StoreError {
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
+}
+
+/// What is told of one transaction with writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Committed<'a> {
+    /// How long each write waited for it to begin.
+    pub waited: &'a [Duration],
+    /// From its first statement to its end.
+    pub took: Duration,
+}
+
+/// How much a store has to do at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreLoad {
+    /// Writes that wait for their turn.
+    pub waiting_writes: usize,
+    /// Connections of the pool for reads that are in use, that are open and idle, and that there may be.
+    pub connections_in_use: u32,
+    pub connections_idle: u32,
+    pub connections_most: u32,
 }
 
 /// One scope: its config document, the version of its catalog, and what is known of its secrets.
@@ -555,6 +576,9 @@ pub trait Store:
     /// Whether writes find room, as far as the last ones tell: false since one was refused as [`StoreError::Full`], until one is
     /// stored and none was refused for some seconds.
     fn has_room(&self) -> bool;
+
+    /// How much it has to do at present.
+    fn load(&self) -> StoreLoad;
 
     /// Finishes the writes that were taken, refuses new ones, and lets go of the database.
     async fn close(&self) -> Result<(), StoreError>;

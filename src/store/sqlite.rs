@@ -24,9 +24,9 @@ use super::private_file::open_private;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
-    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Committed, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
     ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
-    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, ToolRow,
+    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, StoreLoad, ToolRow,
     VectorRow, VectorSpace, WarmRow, sql,
 };
 
@@ -145,8 +145,8 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the file, makes it when it does not exist (private to its owner), and brings it to the current schema.
-    /// `group_committed` is told how many writes each commit takes (for metrics); it runs in the writer's task.
-    pub async fn open(file: &Path, group_committed: fn(usize)) -> Result<Self, OpenError> {
+    /// `group_committed` is told of each commit (for metrics); it runs in the writer's task.
+    pub async fn open(file: &Path, group_committed: fn(&Committed<'_>)) -> Result<Self, OpenError> {
         Self::open_with(file, SqliteOptions::default(), group_committed).await
     }
 
@@ -154,7 +154,7 @@ impl SqliteStore {
     pub async fn open_with(
         file: &Path,
         options: SqliteOptions,
-        group_committed: fn(usize),
+        group_committed: fn(&Committed<'_>),
     ) -> Result<Self, OpenError> {
         let SqliteOptions { check, max_bytes } = options;
         open_private(File::options().read(true).write(true).create(true), file)
@@ -544,6 +544,17 @@ impl Store for SqliteStore {
 
     fn has_room(&self) -> bool {
         self.writer.has_room()
+    }
+
+    fn load(&self) -> StoreLoad {
+        let open = self.readers.size();
+        let idle = u32::try_from(self.readers.num_idle()).unwrap_or(u32::MAX).min(open);
+        StoreLoad {
+            waiting_writes: self.writer.waiting(),
+            connections_in_use: open - idle,
+            connections_idle: idle,
+            connections_most: READERS,
+        }
     }
 
     async fn close(&self) -> Result<(), StoreError> {

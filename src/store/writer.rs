@@ -10,14 +10,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
 
-use super::StoreError;
 use super::room::Room;
+use super::{Committed, StoreError};
 
 /// Operations in one transaction at most: bounds how long the first of a group waits for the last.
 const MAX_GROUP: usize = 256;
@@ -46,14 +46,14 @@ pub(super) struct Writer {
 }
 
 enum Message {
-    Write(Box<dyn Queued>),
+    /// With the time at which it was queued.
+    Write(Box<dyn Queued>, Instant),
     Close(oneshot::Sender<Result<(), StoreError>>),
 }
 
 impl Writer {
-    /// Starts the task on the current runtime. `committed` is told the size of every group
-    /// that was handled.
-    pub(super) fn start(connection: SqliteConnection, committed: fn(usize)) -> Self {
+    /// Starts the task on the current runtime. `committed` is told of every group that was handled.
+    pub(super) fn start(connection: SqliteConnection, committed: fn(&Committed<'_>)) -> Self {
         let (queue, messages) = mpsc::channel(MAX_WAITING);
         let room = Arc::<Room>::default();
         tokio::spawn(run(connection, messages, committed, Arc::clone(&room)));
@@ -65,11 +65,16 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let pending = Pending { operation, outcome: None, reply };
         // Not the waiting `send`: a caller that goes away there would take its write along.
-        self.queue.try_send(Message::Write(Box::new(pending))).map_err(|error| match error {
+        self.queue.try_send(Message::Write(Box::new(pending), Instant::now())).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => StoreError::Busy,
             mpsc::error::TrySendError::Closed(_) => StoreError::Closed,
         })?;
         answer.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// How many operations wait for their turn.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -138,16 +143,21 @@ impl<O: Operation> Queued for Pending<O> {
 async fn run(
     mut connection: SqliteConnection,
     mut messages: mpsc::Receiver<Message>,
-    committed: fn(usize),
+    committed: fn(&Committed<'_>),
     room: Arc<Room>,
 ) {
     let mut received = Vec::with_capacity(MAX_GROUP);
     let mut closing = Vec::new();
     while messages.recv_many(&mut received, MAX_GROUP).await > 0 {
         let mut group = Vec::with_capacity(received.len());
+        let mut waited = Vec::with_capacity(received.len());
+        let began = Instant::now();
         for message in received.drain(..) {
             match message {
-                Message::Write(operation) => group.push(operation),
+                Message::Write(operation, queued) => {
+                    group.push(operation);
+                    waited.push(began.saturating_duration_since(queued));
+                }
                 Message::Close(reply) => {
                     messages.close();
                     closing.push(reply);
@@ -155,9 +165,8 @@ async fn run(
             }
         }
         if !group.is_empty() {
-            let writes = group.len();
-            commit(&mut connection, group, &room).await;
-            committed(writes);
+            let took = commit(&mut connection, group, &room).await;
+            committed(&Committed { waited: &waited, took });
         }
     }
     let closed = close(connection).await.map_err(StoreError::from);
@@ -166,13 +175,19 @@ async fn run(
     }
 }
 
-/// Commits a group and answers its callers.
-async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued>>, room: &Room) {
+/// Commits a group and answers its callers; how long the transaction took.
+async fn commit(
+    connection: &mut SqliteConnection,
+    mut group: Vec<Box<dyn Queued>>,
+    room: &Room,
+) -> Duration {
+    let began = Instant::now();
     let failure = match try_together(connection, &mut group).await {
         Ok(true) => None,
         Ok(false) => try_apart(connection, &mut group).await.err(),
         Err(failure) => Some(failure),
     };
+    let took = began.elapsed();
     // What was undone with an operation that had no room had none either.
     let full = group.iter().any(|operation| operation.was_full());
     let failure = failure.map(|failure| if full { StoreError::Full } else { failure.into() });
@@ -188,6 +203,7 @@ async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued
     for operation in group {
         operation.answer(failure.as_ref());
     }
+    took
 }
 
 /// The usual way. False when an operation failed: everything is undone, and the group is to be tried apart.

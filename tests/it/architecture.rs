@@ -32,7 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["cli", "main"]),
     ("reqwest", &["mcp", "rerank"]),
     ("rmcp", &["mcp"]),
-    ("rustix", &["mcp"]),
+    ("rustix", &["mcp", "telemetry"]),
     ("sqlx", &["store"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),

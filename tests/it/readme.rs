@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use toolrack::core::format::Format;
 use toolrack::core::policy;
-use toolrack::telemetry::METRICS;
+use toolrack::rerank::RerankFault;
+use toolrack::service::FALLBACK_REASONS;
+use toolrack::telemetry::{Label, METRICS, MetricKind, Values};
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
@@ -27,18 +30,6 @@ fn keys_table() -> String {
     table
 }
 
-fn metrics_table() -> String {
-    let mut table = String::from("| metric | kind | labels | meaning |\n|---|---|---|---|\n");
-    for metric in METRICS {
-        let kind = format!("{:?}", metric.kind).to_lowercase();
-        let kind = kind.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
-        writeln!(table, "| `{}` | {kind} | {} | {} |", metric.name, labels.join(", "), cell(metric.help))
-            .unwrap();
-    }
-    table
-}
-
 /// The text with what stands between the markers of `name` replaced.
 fn with_section(text: &str, name: &str, section: &str) -> String {
     let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
@@ -51,7 +42,7 @@ fn with_section(text: &str, name: &str, section: &str) -> String {
 fn the_readme_has_the_tables_that_the_code_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let present = std::fs::read_to_string(&path).unwrap();
-    let current = with_section(&with_section(&present, "keys", &keys_table()), "metrics", &metrics_table());
+    let current = with_section(&present, "keys", &keys_table());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &current).unwrap();
     }
@@ -86,6 +77,92 @@ fn the_rules_of_providers_are_those_of_the_code() {
     }
     let present = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(present == current, "run `UPDATE_DOCS=1 cargo test --test it readme`");
+}
+
+fn values(label: &Label) -> String {
+    match label.values {
+        Values::AtMost(most, what) => format!("{what} (at most {most})"),
+        Values::Closed(values) | Values::Paired(values) => {
+            values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// Every metric with all values of its labels.
+fn metrics_document() -> String {
+    let mut text = String::from(
+        "# Metrics\n\nWhat `GET /metrics` tells Prometheus. Made from the code: `UPDATE_DOCS=1 cargo test --test it readme`.\n\n\
+         Labels are closed sets: they never hold users, projects, sessions, tools, queries, hosts or models. *Series* is how many there \
+         can be at most, with the buckets, sum and count of a histogram; a series begins with its first value, so that there are \
+         far fewer. Gauges are read when they are asked for. Names that begin with `process_` are those of Prometheus' client \
+         libraries and are told where `/proc` is.\n\n\
+         | metric | kind | unit | labels | series | meaning |\n|---|---|---|---|---|---|\n",
+    );
+    for metric in METRICS {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{}`", label.name)).collect();
+        writeln!(
+            text,
+            "| `{}` | {} | {} | {} | {} | {} |",
+            metric.name,
+            metric.kind.name(),
+            metric.unit(),
+            labels.join(", "),
+            metric.most_series(),
+            cell(metric.help)
+        )
+        .unwrap();
+    }
+    text.push_str("\n## Values of labels\n\n| metric | label | values |\n|---|---|---|\n");
+    for metric in METRICS {
+        for label in metric.labels {
+            writeln!(text, "| `{}` | `{}` | {} |", metric.name, label.name, cell(&values(label))).unwrap();
+        }
+    }
+    text.push_str("\n## Buckets of histograms\n\n| metric | upper bounds |\n|---|---|\n");
+    for metric in METRICS {
+        if let MetricKind::Histogram(buckets) = metric.kind {
+            let bounds: Vec<String> = buckets.iter().map(ToString::to_string).collect();
+            writeln!(text, "| `{}` | {} |", metric.name, bounds.join(", ")).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn the_metrics_are_those_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let current = metrics_document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let present = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(present == current, "run `UPDATE_DOCS=1 cargo test --test it readme`");
+}
+
+/// The metrics name what other parts decide; they must not fall behind.
+#[test]
+fn values_of_labels_are_those_that_the_code_gives() {
+    let listed = |metric: &str, label: &str| -> Vec<&str> {
+        let metric = METRICS.iter().find(|known| known.name == metric).unwrap();
+        let label = metric.labels.iter().find(|known| known.name == label).unwrap();
+        let Values::Closed(values) = label.values else { panic!("a closed list") };
+        let mut values = values.to_vec();
+        values.sort_unstable();
+        values
+    };
+    let sorted = |values: &[&'static str], more: &'static str| {
+        let mut values = values.to_vec();
+        values.push(more);
+        values.sort_unstable();
+        values
+    };
+    for metric in ["toolrack_search_total", "toolrack_preload_total"] {
+        assert_eq!(listed(metric, "reason"), sorted(&FALLBACK_REASONS, "none"));
+    }
+    assert_eq!(listed("toolrack_endpoint_calls_total", "outcome"), sorted(&RerankFault::REASONS, "ok"));
+    let mut formats: Vec<&str> = Format::ALL.into_iter().map(Format::as_str).collect();
+    formats.sort_unstable();
+    assert_eq!(listed("toolrack_assemble_total", "format"), formats);
 }
 
 /// What each role may ask, and what is said of keys beside it.

@@ -7,6 +7,7 @@ mod faults;
 mod filling;
 mod hedging;
 mod limits;
+mod observed;
 mod preload;
 mod resilience;
 mod secrets;
