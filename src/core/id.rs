@@ -27,6 +27,11 @@ impl Id {
         Ok(Self(text.into()))
     }
 
+    /// An identifier that no request can name and nothing is stored for: whoever asks for a project alone.
+    pub fn nobody() -> Self {
+        Self("".into())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

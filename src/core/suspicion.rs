@@ -173,11 +173,24 @@ static SET: LazyLock<Option<RegexSet>> =
 /// The first suspicious texts of a stored tool, at most [`MAX_PLACES`], in the order in which they stand. Recurses as deep as the
 /// tool is: uploads are bounded.
 fn suspicions(body: &str) -> Vec<Suspicion> {
+    serde_json::from_str::<Value>(body).map_or_else(|_| Vec::new(), |value| suspicions_in(&value))
+}
+
+fn suspicions_in(value: &Value) -> Vec<Suspicion> {
     let mut found = Vec::new();
-    if let (Some(set), Ok(value)) = (SET.as_ref(), serde_json::from_str::<Value>(body)) {
-        look(set, &value, &mut String::new(), &mut found);
+    if let Some(set) = SET.as_ref() {
+        look(set, value, &mut String::new(), &mut found);
     }
     found
+}
+
+/// The warning about a part of a config whose texts models read, where one of them is suspicious.
+pub fn config_warning(pointer: &str, part: &Value) -> Option<Warning> {
+    let told: Vec<String> = suspicions_in(part).iter().map(Suspicion::told).collect();
+    (!told.is_empty()).then(|| {
+        Warning::new("suspicious_text", format!("models read what stands here: {}", told.join("; ")))
+            .at(pointer)
+    })
 }
 
 /// The warning about a stored tool, where a text of it is suspicious.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, header};
 use secrecy::SecretString;
 
 use crate::core::keys::{KeyDigest, Principal, key_id};
+use crate::http::gate::Counted;
 use crate::http::pages::{self, FormToken, is_open_page};
 use crate::http::problem::{Code, Problem};
 use crate::service::{KeyRefusal, PageSession, Toolrack};
@@ -84,6 +85,10 @@ impl Auth {
                 let detail =
                     format!("a key of the role {} opens no pages; admin and setup do", principal.role());
                 return Err(Problem::new(Code::Forbidden, detail));
+            }
+            // Each browser that is signed in is a row of the database.
+            if let Some(allowance) = principal.allowances().and_then(|all| all.requests.as_ref()) {
+                Counted::take(allowance).1?;
             }
             PageSession { key: key_id(key.as_bytes()), digest }
         };

@@ -62,8 +62,10 @@ impl Counted {
 enum Owner {
     Admin,
     Key(KeyId),
-    /// Everybody together of whom it is not known yet who they are.
+    /// Everybody together who signs in.
     Stranger,
+    /// Everybody together whose cookie is looked up.
+    Visitor,
 }
 
 impl Owner {
@@ -119,9 +121,14 @@ impl Gate {
         self.enter_as(owner, share)
     }
 
-    /// The same for who signs in, or has to be looked up in the database.
-    pub(crate) fn enter_unknown(&self) -> Result<Entry, Problem> {
+    /// The same for somebody who signs in.
+    pub(crate) fn enter_stranger(&self) -> Result<Entry, Problem> {
         self.enter_as(Owner::Stranger, Share::Half)
+    }
+
+    /// The same for somebody who has to be looked up in the database.
+    pub(crate) fn enter_visitor(&self) -> Result<Entry, Problem> {
+        self.enter_as(Owner::Visitor, Share::Half)
     }
 
     fn enter_as(&self, owner: Owner, share: Share) -> Result<Entry, Problem> {

@@ -204,7 +204,7 @@ where
         } else if is_open(parts.uri.path()) {
             // What strangers send is read; what they only ask for costs less than a slot.
             if parts.method == Method::POST {
-                Admission::of(self.context.0.gate.enter_unknown())
+                Admission::of(self.context.0.gate.enter_stranger())
             } else {
                 Admission::Free
             }
@@ -331,7 +331,7 @@ impl Exchange {
             return context.auth().identify_anew(&parts.headers).await;
         }
         // Each cookie, also an invented one, is read from the database.
-        let _slot = match context.0.gate.enter_unknown()? {
+        let _slot = match context.0.gate.enter_visitor()? {
             Entry::Now(slot) => slot,
             Entry::Later(waiting) => waiting.slot().await,
         };

@@ -119,9 +119,13 @@ pub fn set_cookie(token: &str, seconds: u32, is_secure: bool) -> Option<HeaderVa
     HeaderValue::try_from(text).ok()
 }
 
-/// Whether a browser came by HTTPS, as the proxy before this server says: it only makes a cookie stricter.
+/// Whether a browser came by HTTPS, as it says itself or the proxies before this server do: it only makes a cookie stricter.
 pub fn came_securely(headers: &HeaderMap) -> bool {
-    headers.get("x-forwarded-proto").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"https"))
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let first = |name: &str| text(name).split(',').next().unwrap_or_default().trim().to_ascii_lowercase();
+    text("origin").starts_with("https://")
+        || first("x-forwarded-proto") == "https"
+        || first("forwarded").split(';').any(|pair| pair.trim() == "proto=https")
 }
 
 /// Refuses a write that a browser sends for a page of another site.

@@ -17,9 +17,17 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// How long a connection may take for the head of its first request, and then for each further one: longer than clients keep idle
-/// connections (90 seconds in Go's net/http and in reqwest), so that none is closed under a request.
-const HEAD_TIME: Duration = Duration::from_secs(120);
+/// How long a connection may take.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// To the end of the head of its first request.
+    first: Duration,
+    /// From there on to the end of each further head, idle times included.
+    further: Duration,
+}
+
+/// Clients keep idle connections for 90 seconds (Go's net/http, reqwest): longer than that, so that none is closed under a request.
+const TIMES: Times = Times { first: Duration::from_secs(10), further: Duration::from_secs(120) };
 
 /// After so long without a frame an HTTP/2 client is asked whether it is still there, and has as long again to say so.
 const PING_AFTER: Duration = Duration::from_secs(30);
@@ -44,7 +52,7 @@ pub async fn serve(
     stop: CancellationToken,
     limits: ServerLimits,
 ) -> io::Result<()> {
-    serve_with(listener, app, stop, limits, HEAD_TIME).await
+    serve_with(listener, app, stop, limits, TIMES).await
 }
 
 async fn serve_with(
@@ -52,16 +60,16 @@ async fn serve_with(
     app: Router,
     stop: CancellationToken,
     limits: ServerLimits,
-    head_time: Duration,
+    times: Times,
 ) -> io::Result<()> {
-    let builder = Arc::new(builder(head_time));
+    let builder = Arc::new(builder(times.further));
     let room = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     while let Some((stream, permit)) = next(&listener, &room, &stop).await {
         let (builder, watcher, app) = (Arc::clone(&builder), graceful.watcher(), app.clone());
         connections.spawn(async move {
-            connection(stream, &builder, watcher, app, head_time).await;
+            connection(stream, &builder, watcher, app, times.first).await;
             drop(permit);
         });
         while connections.try_join_next().is_some() {}
@@ -120,7 +128,7 @@ async fn connection(
     builder: &Builder<TokioExecutor>,
     watcher: Watcher,
     app: Router,
-    head_time: Duration,
+    first: Duration,
 ) {
     // Answers go out in one piece; waiting for more to send would only add delay.
     if let Err(error) = stream.set_nodelay(true) {
@@ -135,7 +143,7 @@ async fn connection(
     let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     // The builder's own time begins when it knows the protocol, for which it waits without one.
     let is_silent = async {
-        tokio::time::sleep(head_time).await;
+        tokio::time::sleep(first).await;
         if has_asked.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -223,8 +231,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let limits = ServerLimits { connections: 1, drain: Duration::ZERO };
+        let times = Times { first: Duration::from_secs(1), further: Duration::from_secs(1) };
         let app = Router::new().route("/", get(async || "done"));
-        let server = tokio::spawn(serve_with(listener, app, stop.clone(), limits, Duration::from_secs(1)));
+        let server = tokio::spawn(serve_with(listener, app, stop.clone(), limits, times));
         let asked = |what: &'static str| async move {
             let mut client = TcpStream::connect(address).await.unwrap();
             client.write_all(what.as_bytes()).await.unwrap();

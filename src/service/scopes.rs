@@ -17,6 +17,7 @@ use super::stripes::Guard;
 use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::core::id::{Id, Scope};
 use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
+use crate::core::suspicion::config_warning;
 use crate::core::warning::{FieldError, Warning};
 use crate::rerank::{EndpointStatus, State, check_url};
 use crate::store::{
@@ -222,6 +223,8 @@ impl Toolrack {
             // What could not be read of the stored document is not in the patched one either.
             warnings.splice(0..0, before.warnings.iter().cloned());
         }
+        // What a listing says of groups.
+        warnings.extend(document.get("groups").and_then(|groups| config_warning("/groups", groups)));
         // Another layer may have what this one lacks.
         let alone = policy::merge(&parsed.layer, &policy::Layer::default());
         warnings.extend(alone.matcher.as_ref().and_then(idle_setting));

@@ -24,10 +24,10 @@ use super::private_file::open_private;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
-    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Committed, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
-    ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
-    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, StoreLoad, ToolRow,
-    VectorRow, VectorSpace, WarmRow, sql,
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Committed, ConfigWrite, InlineKey, InlineTouch,
+    InlineWrite, ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace,
+    SecretRow, SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError,
+    StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
 };
 
 /// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.

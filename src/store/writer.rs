@@ -65,10 +65,12 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let pending = Pending { operation, outcome: None, reply };
         // Not the waiting `send`: a caller that goes away there would take its write along.
-        self.queue.try_send(Message::Write(Box::new(pending), Instant::now())).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => StoreError::Busy,
-            mpsc::error::TrySendError::Closed(_) => StoreError::Closed,
-        })?;
+        self.queue.try_send(Message::Write(Box::new(pending), Instant::now())).map_err(
+            |error| match error {
+                mpsc::error::TrySendError::Full(_) => StoreError::Busy,
+                mpsc::error::TrySendError::Closed(_) => StoreError::Closed,
+            },
+        )?;
         answer.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -176,11 +178,7 @@ async fn run(
 }
 
 /// Commits a group and answers its callers; how long the transaction took.
-async fn commit(
-    connection: &mut SqliteConnection,
-    mut group: Vec<Box<dyn Queued>>,
-    room: &Room,
-) -> Duration {
+async fn commit(connection: &mut SqliteConnection, mut group: Vec<Box<dyn Queued>>, room: &Room) -> Duration {
     let began = Instant::now();
     let failure = match try_together(connection, &mut group).await {
         Ok(true) => None,

@@ -12,9 +12,9 @@ mod table;
 
 pub use logs::{LogError, start_logs};
 pub use metrics::{
-    EndpointCall, Load, answer_tokens, assemble, assembly_tokens, breaker, cache_break, cache_size, committed,
-    endpoint_call, held_back, in_flight, load, no_match, panicked, preload, quarantined, render, request, search,
-    unknown_tool_call, upkeep, warm_change,
+    EndpointCall, Load, answer_tokens, assemble, assembly_tokens, breaker, cache_break, cache_size,
+    committed, endpoint_call, held_back, in_flight, load, no_match, panicked, preload, quarantined, render,
+    request, search, unknown_tool_call, upkeep, warm_change,
 };
 pub use process::watch_disk;
 pub use table::{Label, METRICS, Metric, MetricKind, Values};

@@ -11,10 +11,10 @@ use metrics_exporter_prometheus::{
 
 use super::table::{
     ASSEMBLIES, BREAKER, BREAKERS_OPEN, BUILD_INFO, CACHE_BREAKS, CACHE_BYTES, CACHE_ENTRIES, COMMIT_SECONDS,
-    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, METRICS, Metric, MetricKind, NO_MATCH,
-    PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, REQUESTS, SEARCH_SECONDS, SEARCHES, STORAGE_FULL, TOKENS_ALL,
-    TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values, WARM_ADDED, WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE,
-    WRITE_WAIT, WRITER_BATCH,
+    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, METRICS, Metric, MetricKind,
+    NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, REQUESTS, SEARCH_SECONDS, SEARCHES,
+    STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values, WARM_ADDED,
+    WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
 };
 
 /// A handle to one series of a metric.
@@ -61,7 +61,12 @@ impl<H: Series, const N: usize> Family<H, N> {
         Self { metric, handles: RwLock::default() }
     }
 
-    pub(super) fn with(&self, recorder: &PrometheusRecorder, values: [&'static str; N], record: impl FnOnce(&H)) {
+    pub(super) fn with(
+        &self,
+        recorder: &PrometheusRecorder,
+        values: [&'static str; N],
+        record: impl FnOnce(&H),
+    ) {
         if let Some(handle) = self.handles.read().unwrap_or_else(PoisonError::into_inner).get(&values) {
             return record(handle);
         }
@@ -184,8 +189,7 @@ impl Registry {
             }
         }
         // The recorder gives the same series for the same key, so a race makes a second handle and no second series.
-        let histogram =
-            Histogram::register(&self.recorder, &key(&REQUESTS, &[route, method, status]));
+        let histogram = Histogram::register(&self.recorder, &key(&REQUESTS, &[route, method, status]));
         histogram.record(seconds);
         let mut requests = self.requests.write().unwrap_or_else(PoisonError::into_inner);
         let series = requests.entry(route.into()).or_default();
@@ -221,6 +225,8 @@ fn method_label(method: &Method, status: StatusCode) -> &'static str {
 
 /// The status, where the table lists it.
 fn status_label(status: StatusCode) -> &'static str {
-    let Some(Values::Closed(known)) = REQUESTS.labels.get(2).map(|label| label.values) else { return "other" };
+    let Some(Values::Closed(known)) = REQUESTS.labels.get(2).map(|label| label.values) else {
+        return "other";
+    };
     known.iter().copied().find(|known| *known == status.as_str()).unwrap_or("other")
 }

@@ -114,9 +114,8 @@ const SEARCH_BUCKETS: MetricKind = MetricKind::Histogram(&[
 ]);
 
 /// 5 ms, an endpoint in the same rack, to 30 s, the longest `timeout_ms` of a matcher that is usual.
-const ENDPOINT_BUCKETS: MetricKind = MetricKind::Histogram(&[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0,
-]);
+const ENDPOINT_BUCKETS: MetricKind =
+    MetricKind::Histogram(&[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0]);
 
 /// 50 µs, a commit without a disk that syncs, to 5 s, the time that a lock of another process is waited for.
 const DATABASE_BUCKETS: MetricKind = MetricKind::Histogram(&[
@@ -141,8 +140,8 @@ const METHOD: Label = Label {
 const STATUS: Label = closed(
     "status",
     &[
-        "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "412", "413", "415",
-        "422", "429", "500", "503", "507", "other",
+        "200", "201", "202", "204", "303", "304", "400", "401", "403", "404", "405", "408", "409", "412",
+        "413", "415", "422", "429", "500", "503", "507", "other",
     ],
 );
 
@@ -166,8 +165,22 @@ const ENDPOINT_OUTCOME: Label = closed("outcome", faults!("ok"));
 const CACHE: Label = closed(
     "cache",
     &[
-        "answers", "catalogs", "documents", "heads", "indexes", "kept_plans", "listing_bases", "merged", "plans",
-        "reviews", "sessions", "uploads", "validators", "vectors", "view_vectors", "views",
+        "answers",
+        "catalogs",
+        "documents",
+        "heads",
+        "indexes",
+        "kept_plans",
+        "listing_bases",
+        "merged",
+        "plans",
+        "reviews",
+        "sessions",
+        "uploads",
+        "validators",
+        "vectors",
+        "view_vectors",
+        "views",
     ],
 );
 
@@ -304,7 +317,8 @@ mod tests {
                 assert!(buckets.is_sorted() && !buckets.is_empty(), "{name}");
             }
             for label in metric.labels {
-                let forbidden = ["user", "project", "session", "tool", "query", "host", "model", "le", "quantile"];
+                let forbidden =
+                    ["user", "project", "session", "tool", "query", "host", "model", "le", "quantile"];
                 assert!(!forbidden.contains(&label.name), "{name}");
                 assert!((1..=250).contains(&label.values.most()), "{name}");
             }

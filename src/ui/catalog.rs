@@ -63,7 +63,7 @@ pub(super) async fn show(
         never_found: asked.show == NEVER,
         page: asked.page.parse().unwrap_or(1),
     };
-    let found = service.browse_catalog(&place.caller()?, &place.scope, query).await?;
+    let found = service.browse_catalog(&place.caller(), &place.scope, query).await?;
     let table = table(&place, &asked, &found);
     if place.visitor.part {
         return Ok(shown(table));

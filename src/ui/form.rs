@@ -1,5 +1,7 @@
 //! What a form sends: its fields by name, once its token was checked.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequest, Multipart, Request};
 use axum::http::header;
@@ -15,6 +17,12 @@ pub(super) const TOKEN_FIELD: &str = "form_token";
 
 /// Longest form of somebody who is not signed in.
 const STRANGER_BYTES: usize = 16 * 1024;
+
+/// How long it may take to send it.
+const STRANGER_TIME: Duration = Duration::from_secs(10);
+
+/// More than a page asks for: each of the 20,000 tools that a catalog may have is one field or two.
+const MOST_FIELDS: usize = 100_000;
 
 /// The fields of a form, in their order.
 #[derive(Default)]
@@ -53,7 +61,13 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let token: Option<FormToken> = request.extensions().get().cloned();
-        let form = Self::read(request, state).await?;
+        let form = if is_stranger(&request, state) {
+            let read = tokio::time::timeout(STRANGER_TIME, Self::read(request, state, STRANGER_BYTES)).await;
+            read.map_err(|_| Problem::new(Code::Timeout, "the form was not sent in time"))??
+        } else {
+            let limit = HttpContext::from_ref(state).limits().body_bytes;
+            Self::read(request, state, limit).await?
+        };
         // Pages that need no key have no token; nobody else's page can send them anything (`check_sender`).
         if token.is_some_and(|token| !token.is(form.text(TOKEN_FIELD))) {
             let detail = "this form is from before you signed in; load the page again";
@@ -64,24 +78,20 @@ where
 }
 
 impl Form {
-    async fn read<S>(request: Request, state: &S) -> Result<Self, Problem>
+    async fn read<S>(request: Request, state: &S, limit: usize) -> Result<Self, Problem>
     where
         S: Send + Sync,
-        HttpContext: FromRef<S>,
     {
-        let context = HttpContext::from_ref(state);
-        // A key and where to go on is all that somebody sends who is not signed in.
-        let is_stranger =
-            !matches!(context.auth(), Auth::None) && request.extensions().get::<FormToken>().is_none();
-        let limit = if is_stranger { STRANGER_BYTES } else { context.limits().body_bytes };
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let is_multipart = kind.is_some_and(|kind| kind.starts_with("multipart/form-data"));
         let (parts, body) = request.into_parts();
         let body = Limited::new(body, limit);
         if !is_multipart {
             let read = body.collect().await.map_err(|error| refused(&*error, limit))?;
-            let fields = url::form_urlencoded::parse(&read.to_bytes()).into_owned().collect();
-            return Ok(Self(fields));
+            let read = read.to_bytes();
+            let fields: Vec<_> =
+                url::form_urlencoded::parse(&read).into_owned().take(MOST_FIELDS + 1).collect();
+            return if fields.len() > MOST_FIELDS { Err(too_many()) } else { Ok(Self(fields)) };
         }
         let request = Request::from_parts(parts, Body::new(body));
         let unreadable = || Problem::new(Code::InvalidRequest, "this form cannot be read");
@@ -95,10 +105,26 @@ impl Form {
             let text = String::from_utf8(bytes.to_vec()).map_err(|_| {
                 Problem::new(Code::InvalidUtf8, format!("the file in `{name}` is no UTF-8 text"))
             })?;
+            if fields.len() == MOST_FIELDS {
+                return Err(too_many());
+            }
             fields.push((name, text));
         }
         Ok(Self(fields))
     }
+}
+
+/// A key and where to go on is all that somebody sends who is not signed in.
+fn is_stranger<S>(request: &Request, state: &S) -> bool
+where
+    HttpContext: FromRef<S>,
+{
+    let asks_for_keys = !matches!(HttpContext::from_ref(state).auth(), Auth::None);
+    asks_for_keys && request.extensions().get::<FormToken>().is_none()
+}
+
+fn too_many() -> Problem {
+    Problem::new(Code::PayloadTooLarge, format!("a form has at most {MOST_FIELDS} fields"))
 }
 
 fn refused(error: &(dyn std::error::Error + 'static), limit: usize) -> Problem {

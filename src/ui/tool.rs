@@ -38,7 +38,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let format = Some(asked.format).filter(|format| !format.is_empty());
     let fields = GrantFields { format, ..GrantFields::default() };
-    let sheet = service.tool_sheet(&place.caller()?, &place.scope, &asked.name, &fields).await?;
+    let sheet = service.tool_sheet(&place.caller(), &place.scope, &asked.name, &fields).await?;
     let language = place.visitor.language;
     let catalog = place.path("catalog");
     let about = html! {

@@ -85,20 +85,15 @@ impl Place {
     }
 
     /// Who asks for what this scope's agents see: the user, or nobody in particular of the project.
-    pub(super) fn caller(&self) -> Result<Caller, Problem> {
+    pub(super) fn caller(&self) -> Caller {
         let (user, project) = match &self.scope {
             Scope::User(user) => (user.clone(), None),
-            Scope::Project(project) => (nobody()?, Some(project.clone())),
+            Scope::Project(project) => (Id::nobody(), Some(project.clone())),
         };
         let principal = &self.visitor.principal;
         let allowances = principal.allowances().cloned();
-        Ok(Caller { user, project, session: None, limits: principal.limits(), allowances })
+        Caller { user, project, session: None, limits: principal.limits(), allowances }
     }
-}
-
-/// The user of a page about a project alone. An id that nobody is likely to have; its scope reads as empty.
-fn nobody() -> Result<Id, Problem> {
-    Id::parse("-").map_err(|error| Problem::internal(format_args!("{error:?}")))
 }
 
 /// The path that all pages of a scope begin with.

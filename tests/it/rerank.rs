@@ -2,6 +2,7 @@
 
 mod candidates;
 mod dialects;
+mod drafts;
 mod endpoint;
 mod faults;
 mod filling;

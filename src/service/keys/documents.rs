@@ -259,8 +259,13 @@ impl Toolrack {
     /// Revokes a key: the next request with it is refused. One that is revoked already stays so.
     pub async fn revoke_key(&self, actor: &Actor, id: KeyId) -> Result<(), Error> {
         let audit = self.key_audited(actor, "key.revoke", id, &json!({}));
-        self.write_key(id, KeyChange { revoked_at_ms: Some(now_ms()), audit, ..KeyChange::default() })
-            .await?;
+        let change = KeyChange { revoked_at_ms: Some(now_ms()), audit, ..KeyChange::default() };
+        self.write_key(id, change).await.inspect_err(|error| {
+            // Whoever filled the disk is not let in for it.
+            if error.kind() == Kind::StorageFull && self.0.keys.refuse(id, now_ms()) {
+                tracing::error!(key = %id, "a key is refused until this process ends, and its revocation is not stored");
+            }
+        })?;
         tracing::info!(key = %id, "a key was revoked");
         Ok(())
     }

@@ -169,6 +169,14 @@ impl KeyRing {
         }
     }
 
+    /// Refuses a key from now on, whatever is stored of it. Whether it is known.
+    pub(super) fn refuse(&self, id: KeyId, now_ms: i64) -> bool {
+        let mut keys = self.write();
+        let Some(known) = keys.get_mut(&id) else { return false };
+        known.revoked_at_ms.get_or_insert(now_ms);
+        true
+    }
+
     /// When a key was last used in this process.
     pub(super) fn last_used_ms(&self, id: KeyId) -> Option<i64> {
         let keys = self.read();

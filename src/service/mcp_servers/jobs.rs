@@ -16,6 +16,9 @@ use crate::service::{Error, Kind, lock, now_ms};
 /// Jobs that are remembered, each with the names that it changed; those that have ended go first.
 const MAX_JOBS: usize = 64;
 
+/// Syncs of one user or project that run at the same time, so that others get theirs.
+const MAX_OF_SCOPE: usize = 16;
+
 /// Where a sync is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -158,6 +161,11 @@ impl Jobs {
             if jobs.len() >= MAX_JOBS {
                 return Err(Error::new(Kind::Unavailable, "too many MCP servers are read at this moment"));
             }
+        }
+        let running = jobs.iter().filter(|((scope, _), job)| *scope == server.0 && job.outcome().is_none());
+        if running.count() >= MAX_OF_SCOPE {
+            let detail = format!("{MAX_OF_SCOPE} MCP servers of one user or project are read at a time");
+            return Err(Error::new(Kind::Unavailable, detail));
         }
         let job = Arc::new(Job::new(dry_run));
         jobs.insert(server.clone(), Arc::clone(&job));

@@ -190,7 +190,14 @@ impl Toolrack {
         let texts = self.kept_texts(before.as_ref(), &read, "", &mut warnings);
         read.stored.texts.retain(|name| texts.iter().any(|(kept, _)| kept == name));
         let secret = self.seal_texts(scope, name, &read.stored, &texts)?;
-        let summary = json!({"server": name, "transport": read.stored.transport()});
+        let moved = match &before {
+            Some(row) => stored_spec(row).map_err(Error::internal)?.origin() != read.stored.origin(),
+            None => false,
+        };
+        let summary = json!({
+            "server": name, "transport": read.stored.transport(), "is_new": before.is_none(), "is_elsewhere": moved,
+            (read.stored.texts_key()): &read.stored.texts,
+        });
         let audit = self.audited(actor, "mcp_server.put", &Subject::Scope(scope), &summary);
         let now_ms = now_ms();
         let write = McpServerWrite {

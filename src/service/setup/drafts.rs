@@ -7,9 +7,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::SetupInput;
 use crate::core::id::Scope;
+use crate::core::policy::origin_of;
 use crate::service::{Caller, Error, Kind, Toolrack, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
 
@@ -41,14 +43,24 @@ pub struct SetupDraft {
     /// Entries of the import that were no tools.
     pub set_aside: usize,
     pub base: DraftBase,
-    /// A key for the endpoint of the matcher.
+    /// A key for the endpoint of the matcher, which goes nowhere else.
     #[serde(skip)]
-    pub api_key: Option<SecretString>,
+    key: Option<DraftKey>,
+    /// The origin of the sealed key.
+    key_origin: Option<String>,
+    /// A key was given up, because the endpoint got another origin.
+    pub key_cleared: bool,
     /// Counts its writes; 0: not stored.
     #[serde(skip)]
     pub revision: i64,
     #[serde(skip)]
     pub updated_at_ms: i64,
+}
+
+/// A key with the origin that it was given for.
+struct DraftKey {
+    origin: String,
+    text: SecretString,
 }
 
 impl std::fmt::Debug for SetupDraft {
@@ -58,6 +70,25 @@ impl std::fmt::Debug for SetupDraft {
 }
 
 impl SetupDraft {
+    /// The origin of the endpoint that the draft has now.
+    fn endpoint_origin(&self) -> Option<String> {
+        let endpoint = self.config.get("matcher")?.get("endpoint")?.as_str()?;
+        Url::parse(endpoint).ok().map(|url| origin_of(&url))
+    }
+
+    /// The key for the present endpoint: one that was given for another origin is none.
+    pub fn api_key(&self) -> Option<&SecretString> {
+        let key = self.key.as_ref()?;
+        (self.endpoint_origin().as_deref() == Some(&key.origin)).then_some(&key.text)
+    }
+
+    /// Sets the key for the present endpoint, or takes it away.
+    pub fn set_api_key(&mut self, key: Option<SecretString>) {
+        let origin = self.endpoint_origin();
+        self.key = origin.zip(key).map(|(origin, text)| DraftKey { origin, text });
+        self.key_cleared = false;
+    }
+
     /// The draft as what a review or a proposal is about.
     pub fn input(&self, caller: Caller) -> SetupInput {
         let tools = self.tools.as_ref().map(|tools| {
@@ -68,8 +99,9 @@ impl SetupDraft {
     }
 }
 
-fn aad(scope: &Scope) -> String {
-    format!("setup_drafts|{}|{}", scope.kind(), scope.id())
+/// Where a sealed key stands, and where it may be sent.
+fn aad(scope: &Scope, origin: &str) -> String {
+    format!("setup_drafts|{}|{}|{origin}", scope.kind(), scope.id())
 }
 
 impl Toolrack {
@@ -90,26 +122,39 @@ impl Toolrack {
 
     fn read_draft(&self, scope: &Scope, row: &DraftRow) -> Result<SetupDraft, Error> {
         let draft: SetupDraft = serde_json::from_str(&row.body).map_err(Error::internal)?;
+        let sealed = row.sealed.as_ref().zip(draft.key_origin.clone());
+        let key = sealed.as_ref().and_then(|(sealed, origin)| {
+            let text = self.0.master_key.open(&aad(scope, origin), sealed).ok()?;
+            Some(DraftKey { origin: origin.clone(), text })
+        });
         // A key that was sealed with another master key has to be given again.
-        let open = |sealed: &Vec<u8>| self.0.master_key.open(&aad(scope), sealed).ok();
-        let api_key = row.sealed.as_ref().and_then(open);
-        Ok(SetupDraft { api_key, revision: row.revision, updated_at_ms: row.updated_at_ms, ..draft })
+        let key_cleared = draft.key_cleared || (row.sealed.is_some() && key.is_none());
+        let (revision, updated_at_ms) = (row.revision, row.updated_at_ms);
+        Ok(SetupDraft { key, key_cleared, revision, updated_at_ms, ..draft })
     }
 
-    /// Stores a draft, in the place of the one that it was made from.
-    pub async fn save_draft(&self, scope: &Scope, draft: &SetupDraft) -> Result<i64, Error> {
+    /// Stores a draft, in the place of the one that it was made from. Its key is given up where its endpoint has another origin
+    /// than the key was given for.
+    pub async fn save_draft(&self, scope: &Scope, draft: &mut SetupDraft) -> Result<(), Error> {
+        if draft.key.is_some() && draft.api_key().is_none() {
+            (draft.key, draft.key_cleared) = (None, true);
+        }
+        draft.key_origin = draft.key.as_ref().map(|key| key.origin.clone());
         let body = serde_json::to_string(draft).map_err(Error::internal)?;
-        let seal = |key: &SecretString| self.0.master_key.seal(&aad(scope), key.expose_secret());
-        let sealed = draft.api_key.as_ref().map(seal).transpose();
+        let seal =
+            |key: &DraftKey| self.0.master_key.seal(&aad(scope, &key.origin), key.text.expose_secret());
+        let sealed = draft.key.as_ref().map(seal).transpose();
         let sealed =
             sealed.map_err(|error| Error::invalid("/matcher/api_key", "too_long", error.to_string()))?;
         let write = DraftWrite { body, sealed, expected_revision: draft.revision, now_ms: now_ms() };
-        self.0.store.write_draft(scope, write).await.map_err(|error| match error {
+        let written = self.0.store.write_draft(scope, write).await;
+        draft.revision = written.map_err(|error| match error {
             StoreError::Conflict => {
                 Error::new(Kind::Conflict, "this draft was changed in another window in the meantime")
             }
             other => other.into(),
-        })
+        })?;
+        Ok(())
     }
 
     /// Throws a draft away.

@@ -74,7 +74,7 @@ pub(super) async fn show(
             (tools::lists(&place, &overview))
         }
     } else {
-        let caller = place.caller()?;
+        let caller = place.caller();
         let catalog = service.browse_catalog(&caller, &place.scope, BrowseQuery::default()).await?;
         if catalog.tools == 0 {
             begin::first_run(&place)

@@ -47,7 +47,7 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
 /// What a draft writes.
 fn request(draft: &SetupDraft, dry_run: bool) -> SetupApply {
     let mut config = draft.config.clone();
-    if let (Some(key), Some(Value::Object(matcher))) = (&draft.api_key, config.get_mut("matcher")) {
+    if let (Some(key), Some(Value::Object(matcher))) = (draft.api_key(), config.get_mut("matcher")) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
     }
     SetupApply {
@@ -96,7 +96,7 @@ pub(super) async fn rebase(
         }
     }
     draft.base = stored.base;
-    keep(&service, &place, &draft, Step::Apply.path()).await
+    keep(&service, &place, &mut draft, Step::Apply.path()).await
 }
 
 fn apply_page(
@@ -118,7 +118,7 @@ fn apply_page(
             + written.diff.removed.count
             + written.held.count
     });
-    let nothing = changes == 0 && catalog_changes == 0 && draft.api_key.is_none();
+    let nothing = changes == 0 && catalog_changes == 0 && draft.api_key().is_none();
     let all_warnings: Vec<_> = config
         .iter()
         .flat_map(|written| &written.warnings)
@@ -138,7 +138,7 @@ fn apply_page(
             }))
             div {
                 @if let Some(written) = &applied.catalog { (catalog_card(language, written)) }
-                @if draft.api_key.is_some() {
+                @if draft.api_key().is_some() {
                     (notice(Standing::Info, language.say("A key for the endpoint", "端点密钥"), language.say("is stored with it, sealed.", "将一并加密保存。")))
                 }
                 (notice(Standing::Info, language.say("All or nothing.", "整体生效。"), html! {

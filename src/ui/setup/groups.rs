@@ -22,8 +22,8 @@ const SHOWN_TOOLS: usize = 200;
 
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    let proposal = service.propose_setup(draft.input(place.caller()?), PlanFields::default()).await?;
-    let now = service.preview_setup(draft.input(place.caller()?), PlanFields::default()).await?;
+    let proposal = service.propose_setup(draft.input(place.caller()), PlanFields::default()).await?;
+    let now = service.preview_setup(draft.input(place.caller()), PlanFields::default()).await?;
     Ok(groups_page(&place, &draft, &proposal, &now))
 }
 
@@ -34,7 +34,7 @@ pub(super) async fn edit(
     form: Form,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
-    let proposal = service.propose_setup(draft.input(place.caller()?), PlanFields::default()).await?;
+    let proposal = service.propose_setup(draft.input(place.caller()), PlanFields::default()).await?;
     let group = form.text("group");
     let proposed = proposal.groups.iter().find(|proposed| proposed.name == group);
     let tools: Vec<String> = proposed.map(|proposed| proposed.tools.clone()).unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) async fn edit(
         "edit" => Groups(&mut draft.config).edit(group, &tools, name, form.text("description")),
         _ => {}
     }
-    keep(&service, &place, &draft, Step::Groups.path()).await
+    keep(&service, &place, &mut draft, Step::Groups.path()).await
 }
 
 fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &PreviewAnswer) -> Response {

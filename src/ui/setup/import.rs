@@ -50,7 +50,7 @@ pub(super) async fn read(
     };
     match outcome {
         Outcome::Nothing => {
-            service.save_draft(&place.scope, &draft).await?;
+            service.save_draft(&place.scope, &mut draft).await?;
             Ok(go(&place.path(Step::Review.path())))
         }
         outcome => {
@@ -112,7 +112,7 @@ async fn take(
         set(draft, &key, Some(value));
     }
     if let Some(key) = read.imported.api_key {
-        draft.api_key = Some(key.key);
+        draft.set_api_key(Some(key.key));
     }
     if !answer.servers.is_empty() {
         let servers = answer.servers.iter().map(serde_json::to_value).collect::<Result<_, _>>();

@@ -52,25 +52,25 @@ pub(super) async fn save(
     match form.text("do") {
         "skip" => {
             set(&mut draft, "matcher", None);
-            draft.api_key = None;
-            return keep(&service, &place, &draft, Step::Scope.path()).await;
+            draft.set_api_key(None);
+            return keep(&service, &place, &mut draft, Step::Scope.path()).await;
         }
         "preset" => {
             if let Some(preset) = PRESETS.iter().find(|preset| preset.name == form.text("preset")) {
                 let matcher = json!({"endpoint": preset.endpoint, "model": preset.model});
                 set(&mut draft, "matcher", Some(matcher));
-                draft.api_key = None;
+                draft.set_api_key(None);
             }
-            return keep(&service, &place, &draft, Step::Matcher.path()).await;
+            return keep(&service, &place, &mut draft, Step::Matcher.path()).await;
         }
         _ => {}
     }
     let matcher = matcher_of(&form, draft.config.get("matcher"));
     set(&mut draft, "matcher", (!matcher.is_empty()).then(|| Value::Object(matcher.clone())));
     if !form.text("api_key").is_empty() {
-        draft.api_key = Some(SecretString::from(form.text("api_key").to_owned()));
+        draft.set_api_key(Some(SecretString::from(form.text("api_key").to_owned())));
     }
-    draft.revision = service.save_draft(&place.scope, &draft).await?;
+    service.save_draft(&place.scope, &mut draft).await?;
     if form.text("do") != "test" {
         return Ok(crate::ui::go(&place.path(Step::Scope.path())));
     }
@@ -89,11 +89,11 @@ async fn try_out(
 ) -> Result<Tried, Problem> {
     let mut tried = Tried { query: query.to_owned(), ..Tried::default() };
     let mut matcher = draft.config.get("matcher").cloned().unwrap_or_else(|| json!({}));
-    if let (Some(key), Value::Object(matcher)) = (&draft.api_key, &mut matcher) {
+    if let (Some(key), Value::Object(matcher)) = (draft.api_key(), &mut matcher) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
     }
     let query = (!query.is_empty()).then(|| query.to_owned());
-    let caller = place.caller()?;
+    let caller = place.caller();
     let input = draft.input(caller.clone());
     let request = MatcherTestRequest { caller, draft: Some(input), matcher, query, within };
     match service.test_matcher(request).await.map_err(Problem::from) {
@@ -186,11 +186,18 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &
         Some(other) => other.to_string(),
         None => String::new(),
     };
-    let key_hint = match (&draft.api_key, stored) {
+    let key_hint = match (draft.api_key(), stored) {
         (Some(_), _) => language
             .say(
                 "One is kept in this draft, sealed. Leave empty to keep it.",
                 "草稿中已加密保存一个密钥，留空则保留。",
+            )
+            .to_owned(),
+        (None, _) if draft.key_cleared => language
+            .say(
+                "The key of this draft was cleared, because the endpoint has another address now or the server another master key. \
+                 Enter it again.",
+                "端点地址或服务器主密钥已变更，草稿中的密钥已清除，请重新输入。",
             )
             .to_owned(),
         (None, Some(last4)) => format!(

@@ -165,7 +165,12 @@ fn step_page(
 }
 
 /// Stores a draft and leads on to a page of it.
-async fn keep(service: &Toolrack, place: &Place, draft: &SetupDraft, on: &str) -> Result<Response, Problem> {
+async fn keep(
+    service: &Toolrack,
+    place: &Place,
+    draft: &mut SetupDraft,
+    on: &str,
+) -> Result<Response, Problem> {
     service.save_draft(&place.scope, draft).await?;
     Ok(go(&place.path(on)))
 }

@@ -65,7 +65,7 @@ pub(super) async fn show(
     Query(filter): Query<Filter>,
 ) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    let answer = service.review_setup(draft.input(place.caller()?), filter.asked()).await?;
+    let answer = service.review_setup(draft.input(place.caller()), filter.asked()).await?;
     if place.visitor.part {
         return Ok(shown(table(&place, &filter, &answer)));
     }
@@ -97,7 +97,7 @@ pub(super) async fn decide(
             }
         }
     }
-    service.save_draft(&place.scope, &draft).await?;
+    service.save_draft(&place.scope, &mut draft).await?;
     Ok(go(&filter.path(&place)))
 }
 

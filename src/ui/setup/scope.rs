@@ -68,7 +68,7 @@ pub(super) async fn save(
     for name in SWITCHES {
         set(&mut draft, name, form.has(name).then_some(Value::Bool(true)));
     }
-    keep(&service, &place, &draft, Step::Apply.path()).await
+    keep(&service, &place, &mut draft, Step::Apply.path()).await
 }
 
 fn scope_page(

@@ -85,14 +85,25 @@ async fn every_series_of_a_busy_service_is_documented() {
         values.insert(line.rsplit_once(' ').unwrap().0.to_owned(), value);
         labels.remove("le");
         let known: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
-        assert!(labels.keys().all(|label| known.contains(&&**label)) && labels.len() == known.len(), "{line}");
+        assert!(
+            labels.keys().all(|label| known.contains(&&**label)) && labels.len() == known.len(),
+            "{line}"
+        );
         for label in metric.labels {
             assert!(label.values.take(&labels[label.name]), "{line}: {} is not listed", label.name);
         }
     }
     for metric in METRICS {
-        assert!(series.get(metric.name).copied().unwrap_or_default() <= metric.most_series(), "{}", metric.name);
-        assert!(text.contains(&format!("# TYPE {} {}\n", metric.name, metric.kind.name())), "{}", metric.name);
+        assert!(
+            series.get(metric.name).copied().unwrap_or_default() <= metric.most_series(),
+            "{}",
+            metric.name
+        );
+        assert!(
+            text.contains(&format!("# TYPE {} {}\n", metric.name, metric.kind.name())),
+            "{}",
+            metric.name
+        );
     }
     for (at_least, name) in [
         (1.0, "toolrack_endpoint_calls_total{kind=\"rerank\",outcome=\"ok\"}"),
@@ -108,7 +119,10 @@ async fn every_series_of_a_busy_service_is_documented() {
         (1024.0, "toolrack_http_requests_in_flight_max{state=\"running\"}"),
         (1.0, "toolrack_db_disk_free_bytes"),
         (1.0, "toolrack_cache_entries{cache=\"sessions\"}"),
-        (3.0, "toolrack_http_request_duration_seconds_count{route=\"/v1/search\",method=\"other\",status=\"405\"}"),
+        (
+            3.0,
+            "toolrack_http_request_duration_seconds_count{route=\"/v1/search\",method=\"other\",status=\"405\"}",
+        ),
     ] {
         let value = values.get(name).unwrap_or_else(|| panic!("{name} is not in {text}"));
         assert!(*value >= at_least, "{name} {value}");
