@@ -7,11 +7,12 @@ _default:
 test:
     tests/run
 
-# The tests over the shared data; TOOLRACK_TEST_DATA names its folder.
+# The tests over the shared data, with 1,000 real tools in the browser; TOOLRACK_TEST_DATA names its folder.
 data-tests:
     @test -n "${TOOLRACK_TEST_DATA:-}" || { echo "set TOOLRACK_TEST_DATA to the folder of the shared data" >&2; exit 1; }
     @test -d "$TOOLRACK_TEST_DATA/catalogs" || { echo "TOOLRACK_TEST_DATA=$TOOLRACK_TEST_DATA has no folder catalogs" >&2; exit 1; }
     TOOLRACK_TEST_DATA="$(cd "$TOOLRACK_TEST_DATA" && pwd)" cargo test --locked --features data-tests --test it -- real_data
+    TOOLRACK_TEST_DATA="$(cd "$TOOLRACK_TEST_DATA" && pwd)" tests/browser/run
 
 # Speed and memory beside a baseline in the same run. With TOOLRACK_TEST_DATA over real catalogs.
 bench *args:
@@ -52,6 +53,14 @@ sbom:
 # The main job, step by step.
 demo:
     cargo run --release -- demo
+
+# The pages in a browser, by chromium: the setup flow, conflicts, phones, axe-core. Screenshots go to target/browser/shots.
+browser:
+    tests/browser/run
+
+# Make the pictures of docs/setup.md anew.
+setup-pictures:
+    tests/browser/run pictures
 
 # Write the API document anew.
 openapi:

@@ -97,7 +97,7 @@ export async function rest(method, path, body) {
 }
 
 // A rerank endpoint on this machine, in Cohere's shape; a text is the better the more words of the query begin one of its own.
-export async function ranker() {
+export async function ranker(port = 0) {
   const words = (text) => text.toLowerCase().match(/[a-z]{3,}/g) ?? [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -113,7 +113,7 @@ export async function ranker() {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ results: results.slice(0, most ?? results.length) }));
   });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  await new Promise((done) => server.listen(port, '127.0.0.1', done));
   return { url: `http://127.0.0.1:${server.address().port}/v2/rerank`, close: () => server.close() };
 }
 

@@ -231,3 +231,60 @@ fn every_warning_is_explained() {
         assert!(known.contains(&code), "`{code}` is missing in WARNINGS");
     }
 }
+
+/// Where the links of a Markdown text lead, without those to other sites.
+fn links(text: &str) -> Vec<&str> {
+    let after = text.split("](").skip(1);
+    let targets = after.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets.filter(|target| !target.contains("://")).collect()
+}
+
+/// What a heading is called in an address.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere_and_every_picture_is_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let documents = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut pictures = Vec::new();
+    for document in documents.chain([root.join("README.md")]) {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for link in links(&text) {
+            let (path, part) = link.split_once('#').unwrap_or((link, ""));
+            let target =
+                if path.is_empty() { document.clone() } else { document.parent().unwrap().join(path) };
+            assert!(target.exists(), "{} leads to {link}", document.display());
+            if !part.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#'));
+                let is_there = headings.any(|line| anchor(line.trim_start_matches('#').trim()) == part);
+                assert!(is_there, "{} leads to {link}", document.display());
+            }
+            pictures.extend(target.file_name().map(ToOwned::to_owned));
+        }
+    }
+    for picture in std::fs::read_dir(root.join("docs/setup")).unwrap() {
+        let picture = picture.unwrap();
+        assert!(pictures.contains(&picture.file_name()), "{} is shown nowhere", picture.path().display());
+    }
+}
+
+#[test]
+fn chinese_texts_have_chinese_punctuation() {
+    let is_chinese = |c: &char| ('\u{4e00}'..='\u{9fff}').contains(c);
+    for text in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ui")) {
+        for line in text.lines() {
+            let before = line.chars();
+            let mut pairs = before.zip(line.chars().skip(1));
+            let fault = pairs.find(|(first, second)| {
+                (is_chinese(first) && ",;:?!(".contains(*second))
+                    || (is_chinese(second) && ",;:?!)".contains(*first))
+            });
+            assert_eq!(fault, None, "{line}");
+        }
+    }
+}
