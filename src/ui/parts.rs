@@ -74,7 +74,7 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
         return html! {};
     }
     html! {
-        details.notice.warn open[warnings.len() <= 5] {
+        details.notice.warn open[warnings.len() <= 2] {
             summary {
                 (mark(State::Warn))
                 strong {

@@ -97,7 +97,8 @@ export async function rest(method, path, body) {
 }
 
 // A rerank endpoint on this machine, in Cohere's shape; a text is the better the more words of the query begin one of its own.
-export async function ranker(port = 0) {
+// Those with one of the `first` words are the best.
+export async function ranker({ port = 0, first = [] } = {}) {
   const words = (text) => text.toLowerCase().match(/[a-z]{3,}/g) ?? [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -107,7 +108,9 @@ export async function ranker(port = 0) {
     const results = documents.map((document, index) => {
       const own = words(document.text ?? document);
       const found = wanted.filter((word) => own.some((other) => other.startsWith(word))).length;
-      return { index, relevance_score: Math.min(1, 0.02 + found / Math.max(1, wanted.length) * 2) };
+      const place = first.findIndex((name) => (document.text ?? document).includes(name));
+      const score = found / Math.max(1, wanted.length);
+      return { index, relevance_score: place >= 0 ? 0.96 - place * 0.07 : Math.min(0.9, 0.02 + score * (first.length ? 1 : 2)) };
     });
     results.sort((a, b) => b.relevance_score - a.relevance_score);
     response.setHeader('content-type', 'application/json');

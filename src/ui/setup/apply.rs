@@ -168,7 +168,10 @@ fn catalog_card(language: Language, written: &CatalogWritten) -> Markup {
         (language.say("removed", "移除"), &written.diff.removed, "minus"),
         (language.say("wait for approval", "等待批准"), &written.held, ""),
     ];
-    let unchanged = format!("{} {}", number(written.diff.unchanged.count), language.say("unchanged", "未变"));
+    let unchanged = match written.diff.unchanged.count {
+        0 => String::new(),
+        count => format!("{} {}", number(count), language.say("unchanged", "未变")),
+    };
     card(
         language.say("Catalog", "工具目录"),
         unchanged,
@@ -213,7 +216,7 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
         (notice(Standing::Warn, language.say("Somebody else applied a change in the meantime.", "期间有其他人应用了更改。"),
             language.say("Nothing of it is overwritten. Say for each key which value the draft shall have, then look at the difference again.",
                 "不会覆盖任何内容。请为每一项选择草稿应采用的值，然后重新查看差异。")))
-        form.card method="post" action=(place.path("setup/rebase")) #rebase {
+        form.card.whole method="post" action=(place.path("setup/rebase")) #rebase {
             (token(&place.visitor))
             @if differing.is_empty() {
                 p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同，仅工具目录有变。")) }
@@ -231,7 +234,7 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
                                 th.name.full scope="row" { (key) }
                                 td.full data-label=(language.say("Stored", "已保存")) { span.clip { (text(stored.get(*key))) } }
                                 td.full data-label=(language.say("Draft", "草稿")) { span.clip { (text(draft.config.get(*key))) } }
-                                td {
+                                td data-label=(language.say("Take theirs", "采用已保存的")) {
                                     input type="checkbox" name="theirs" value=(key) aria-label={(language.say("Take theirs: ", "采用已保存的：")) (key)};
                                 }
                             }
