@@ -97,8 +97,8 @@ export async function rest(method, path, body) {
 }
 
 // A rerank endpoint on this machine, in Cohere's shape; a text is the better the more words of the query begin one of its own.
-// Those with one of the `first` words are the best.
-export async function ranker({ port = 0, first = [] } = {}) {
+// For the query `known`, texts with one of the words `best` come first.
+export async function ranker({ port = 0, known = '', best = [] } = {}) {
   const words = (text) => text.toLowerCase().match(/[a-z]{3,}/g) ?? [];
   const server = createServer(async (request, response) => {
     let body = '';
@@ -108,9 +108,10 @@ export async function ranker({ port = 0, first = [] } = {}) {
     const results = documents.map((document, index) => {
       const own = words(document.text ?? document);
       const found = wanted.filter((word) => own.some((other) => other.startsWith(word))).length;
-      const place = first.findIndex((name) => (document.text ?? document).includes(name));
-      const score = found / Math.max(1, wanted.length);
-      return { index, relevance_score: place >= 0 ? 0.96 - place * 0.07 : Math.min(0.9, 0.02 + score * (first.length ? 1 : 2)) };
+      const score = Math.min(1, 0.02 + (found / Math.max(1, wanted.length)) * 2);
+      const place = best.findIndex((word) => (document.text ?? document).includes(word));
+      if (query !== known) return { index, relevance_score: score };
+      return { index, relevance_score: place < 0 ? score / 2 : 0.96 - place * 0.07 };
     });
     results.sort((a, b) => b.relevance_score - a.relevance_score);
     response.setHeader('content-type', 'application/json');

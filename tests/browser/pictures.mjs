@@ -31,28 +31,23 @@ async function picture(name) {
 
 const at = (path) => page.goto(`${base}/ui/users/ada/${path}`);
 const on = () => page.locator('.flow .primary').click();
-const first = ['track_parcel', 'reply_to_ticket', 'send_email', 'get_order_status', 'reply_to_email', 'create_ticket'];
-const endpoint = await ranker({ port: 8080, first }).catch(() => ranker({ first }));
+const known = 'tell the customer that the parcel is late';
+const best = ['track_parcel', 'reply_to_ticket', 'send_email', 'get_order_status', 'reply_to_email', 'create_ticket'];
+const endpoint = await ranker({ port: 8080, known, best }).catch(() => ranker({ known, best }));
 
 await at('setup/import');
 await picture('import');
 await page.setInputFiles('#file', here('../quality/tools.jsonl'));
 await page.click('button[value=text]');
 await page.waitForURL(/review/);
-const filter = async (words) => {
-  await page.fill('input[name=query]', words);
-  await page.click('form.bar button[type=submit]');
+const decide = async (name, button) => {
+  await page.check(`[name=tool][value="${name}"]`);
+  await page.click(`button[value=${button}]`);
 };
-await filter('list_events');
-await page.check('[name=tool][value=list_events]');
-await page.click('button[value=core]');
-await filter('unsubscribe');
-await page.check('[name=tool][value=unsubscribe]');
-await page.click('button[value=exclude]');
-await filter('mail');
-await page.check('[name=tool][value=send_email]');
-await page.fill('input[name=alias]', 'write to somebody');
-await page.click('button[value=alias]');
+await decide('github__create_issue', 'core');
+await decide('slack__search_messages', 'exclude');
+await page.fill('input[name=alias]', 'report a bug');
+await decide('tracker__create_issue', 'alias');
 await picture('review');
 await on();
 const take = page.locator('button[value=take]');
@@ -62,7 +57,7 @@ await picture('groups');
 await on();
 await page.fill('#endpoint', endpoint.url);
 await page.fill('#model', 'bge-reranker-v2-m3');
-await page.fill('#query', 'tell the customer that the parcel is late');
+await page.fill('#query', known);
 await page.click('button[value=test]');
 await page.waitForLoadState();
 await picture('matcher');
@@ -78,7 +73,7 @@ await on();
 await page.waitForURL(/overview/);
 
 // A day's work of agents.
-const asked = ['tell the customer that the parcel is late', 'book a room for friday', 'what did we sell last week', 'zzyzx'];
+const asked = [known, 'book a room for friday', 'what did we sell last week', 'zzyzx'];
 for (let number = 0; number < 12; number++) {
   const who = { user: 'ada', session: `chat-${number}`, format: 'openai_chat' };
   for (const query of asked.slice(number % 3)) {
@@ -88,7 +83,7 @@ for (let number = 0; number < 12; number++) {
     if (name) await rest('POST', '/v1/call', { user: who.user, session: who.session, name, arguments: {} }).catch(() => {});
   }
 }
-await at('playground?q=tell+the+customer+that+the+parcel+is+late');
+await at(`playground?q=${encodeURIComponent(known)}`);
 await picture('playground');
 await at('overview');
 await picture('overview');
