@@ -182,7 +182,12 @@ fn keys_document() -> String {
          `UPDATE_DOCS=1 cargo test --test it readme`.\n\n{}\n\
          A route that is not in the table is refused, whatever the key. A role that may not ask gets a 403 `forbidden`. A \
          user or project that the key does not cover is answered with the same 404 `not_found` as a path that leads \
-         nowhere, so nothing shows whether there is one. Requests without a project need only the user covered.\n",
+         nowhere, so nothing shows whether there is one. Requests without a project need only the user covered.\n\n\
+         Over `/v1/bridge` a key of the role `setup` is answered calls of the management tools (`toolrack_catalog`, \
+         `toolrack_update_config`), where the config has them; every other call is answered with an error for the model. An agent's \
+         key is answered `toolrack_catalog` and all other calls; its `toolrack_update_config` is an error for the model, and \
+         nothing is written. So an agent that sets something up sends these calls with a setup key, which covers the user and \
+         the project, and all others with its own.\n",
         toolrack::core::keys::documentation(rows)
     )
 }

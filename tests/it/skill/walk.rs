@@ -13,7 +13,12 @@ const ENDPOINT: &str = "https://rank.example/rerank";
 
 /// The file that both bring along: three servers, and a tool that nobody should get.
 fn file() -> String {
-    let tool = |server: &str, name: String, about: String| json!({"name": name, "description": about, "group": server, "parameters": {"type": "object"}});
+    let tool = |server: &str, name: String, about: String| {
+        json!({"name": name, "description": about, "group": server, "parameters": {"type": "object", "required": ["what"],
+            "properties": {"what": {"type": "string", "description": "Which of them, by its name or number."},
+            "how": {"type": "string", "enum": ["at once", "later", "never"], "description": "When it is done."},
+            "quiet": {"type": "boolean", "description": "Whether nobody is told."}}}})
+    };
     let servers = [
         ("mail", ["send", "read", "archive", "forward", "label"]),
         ("calendar", ["list", "create", "move", "cancel", "share"]),
