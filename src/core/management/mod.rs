@@ -13,7 +13,7 @@ use super::bridge::write;
 use super::target::Target;
 
 /// Most tokens of both tools together, in any format.
-pub const MAX_MANAGEMENT_TOKENS: usize = 350;
+pub const MAX_MANAGEMENT_TOKENS: usize = 300;
 
 /// One of the tools by which an agent sets up the scopes that it works for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

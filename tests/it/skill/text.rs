@@ -171,6 +171,8 @@ async fn every_path_and_member_that_it_names_is_there() {
         let who = json!({"user": user.id});
         members(&super::ask(user.client(), &who, "canonical", name, arguments).await.0, &mut known);
     }
+    let effective = format!("/v1/config/effective?user={}", user.id);
+    members(&user.client().get(&effective).await.ok(), &mut known);
     for word in words(&plain) {
         assert!(VALUES.contains(&word) || word.split('.').all(|part| known.contains(part)), "`{word}`");
     }
