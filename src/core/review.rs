@@ -70,6 +70,19 @@ impl Standing {
         admitted
     }
 
+    /// Tools that would come in the place of an approved one: new here, called like a tool that goes with this write or went before,
+    /// and in another group. `gone`: what a write of `admitted` removes.
+    pub fn moved(&self, current: &Catalog, admitted: &Admitted, gone: &[ToolKey]) -> Vec<ToolKey> {
+        if !self.gate {
+            return Vec::new();
+        }
+        let went = gone.iter().chain(self.removed.keys().filter(|key| !admitted.served.contains_key(*key)));
+        let names: HashSet<&str> = went.map(|key| &*key.name).collect();
+        let present: HashSet<ToolKey> = current.tools().iter().map(|tool| tool.tool.key()).collect();
+        let is_new = |key: &&ToolKey| !present.contains(*key) && !self.removed.contains_key(*key);
+        admitted.served.keys().filter(is_new).filter(|key| names.contains(&*key.name)).cloned().collect()
+    }
+
     /// What becomes of the reviews in a write that serves `admitted` and removes `gone`.
     pub fn settle(&self, admitted: &Admitted, gone: &[ToolKey]) -> Settled {
         let hold = admitted.held.iter().filter(|(key, tool)| self.held.get(*key) != Some(&tool.digest()));
@@ -120,6 +133,24 @@ pub fn told(change: &Change, admitted: &Admitted, settled: &Settled) -> (Vec<Str
         warnings.push(Warning::new("held_dropped", detail));
     }
     (held, warnings)
+}
+
+/// The warnings about tools that were not taken, because they come in the place of approved ones.
+pub fn told_moved(moved: &[ToolKey]) -> Vec<Warning> {
+    let told = |key: &ToolKey| {
+        let detail = format!(
+            "not taken in group `{}`: a tool of this name was approved in another group and was removed; with \
+             `require_review_on_change` none comes in its place",
+            key.group
+        );
+        Warning::new("tool_moved", detail).for_tool(&*key.name)
+    };
+    let mut warnings: Vec<Warning> = moved.iter().take(MAX_TOLD).map(told).collect();
+    if moved.len() > MAX_TOLD {
+        let detail = format!("{} more tools were not taken", moved.len() - MAX_TOLD);
+        warnings.push(Warning::new("more_warnings", detail));
+    }
+    warnings
 }
 
 /// The names of the members in which two versions of a tool differ, sorted.
@@ -204,16 +235,22 @@ mod tests {
 
         fn apply(&mut self, write: &Write) -> (Admitted, Settled) {
             let standing = self.standing(write.gate);
-            let admitted = standing.admit(&self.catalog, write.tools());
-            let change = if write.replace {
-                catalog::replace(&self.catalog, admitted.served.clone())
-            } else {
+            let mut admitted = standing.admit(&self.catalog, write.tools());
+            let change = |served: BTreeMap<ToolKey, Arc<Tool>>| {
+                if write.replace {
+                    return catalog::replace(&self.catalog, served);
+                }
                 let key = |&(group, name): &(usize, usize)| ToolKey::new(GROUPS[group], NAMES[name]);
                 let keys: Vec<ToolKey> = write.remove.iter().map(key).collect();
                 let gone = self.catalog.tools().iter().filter(|tool| keys.contains(&tool.tool.key()));
                 let gone: Vec<String> = gone.map(|tool| tool.stored_name.to_string()).collect();
-                catalog::patch(&self.catalog, admitted.served.clone(), &gone).unwrap()
+                catalog::patch(&self.catalog, served, &gone).unwrap()
             };
+            let whole = change(admitted.served.clone());
+            for key in standing.moved(&self.catalog, &admitted, &whole.removed_keys) {
+                admitted.served.remove(&key);
+            }
+            let change = change(admitted.served.clone());
             let settled = standing.settle(&admitted, &change.removed_keys);
             for key in &settled.remember {
                 let tool = self.catalog.tools().iter().find(|tool| tool.tool.key() == *key).unwrap();
@@ -243,8 +280,9 @@ mod tests {
             let mut first: BTreeMap<ToolKey, Arc<Tool>> = BTreeMap::new();
             let mut waits: BTreeMap<ToolKey, Digest> = BTreeMap::new();
             for write in &writes {
-                let upload = write.tools();
-                model.apply(write);
+                let mut upload = write.tools();
+                let (admitted, _) = model.apply(write);
+                upload.retain(|key, _| admitted.served.contains_key(key));
                 for (key, tool) in &upload {
                     let approved = first.entry(key.clone()).or_insert_with(|| Arc::clone(tool));
                     prop_assert_eq!(model.body(key), Some(&**approved.body()));

@@ -117,6 +117,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "tool_left_out",
         "The provider does not take the tool's schema in any form: it is not in the array, and search, describe and call still reach it.",
     ),
+    (
+        "tool_moved",
+        "With `require_review_on_change`: a tool was not taken, because one of its name was approved in another group and goes or went; an administrator can turn that off, move the tool, and turn it on again.",
+    ),
     ("tool_quarantined", "An uploaded entry was set aside; the detail begins with the reason."),
     ("unknown_import_key", "A part of an imported document is not read."),
     ("unknown_tool", "A name means no tool; nothing was done for it."),

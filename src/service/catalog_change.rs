@@ -1,6 +1,6 @@
 //! What a write of a scope's catalog changes, in its tools and in its reviews: planned here, written elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::catalogs::{CatalogDiff, CatalogWritten, too_many, tool_row};
@@ -86,14 +86,22 @@ pub(super) async fn plan_change(
     };
     blocking(move || {
         let Before { catalog: current, standing, .. } = &before;
-        let admitted = standing.admit(current, upload.tools.clone());
-        let served = admitted.served.clone();
-        let mut change = match remove {
-            None => catalog::replace(current, served),
+        let mut admitted = standing.admit(current, upload.tools.clone());
+        let change = |served: BTreeMap<ToolKey, Arc<Tool>>| match &remove {
+            None => Ok(catalog::replace(current, served)),
             Some(remove) => {
-                catalog::patch(current, served, &remove).map_err(|several| ambiguous_removal(&several))?
+                catalog::patch(current, served, remove).map_err(|several| ambiguous_removal(&several))
             }
         };
+        let whole = change(admitted.served.clone())?;
+        let moved = standing.moved(current, &admitted, &whole.removed_keys);
+        let mut change = if moved.is_empty() {
+            whole
+        } else {
+            moved.iter().for_each(|key| drop(admitted.served.remove(key)));
+            change(admitted.served.clone())?
+        };
+        change.warnings.extend(review::told_moved(&moved));
         if change.catalog.len() > most {
             return Err(too_many(change.catalog.len(), most));
         }

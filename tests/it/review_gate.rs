@@ -190,9 +190,20 @@ async fn removing_and_adding_again_is_no_way_around() {
     assert_eq!((&at_once["held"]["count"], &at_once["changed"]["count"]), (&json!(1), &json!(0)));
     assert_eq!(seen(&user, None).await, before);
     assert_eq!(scope.tool("send_mail").await["provenance"], provenance, "it comes back as it was");
-    // Another group is another tool, and is served beside the old one.
+    // Nor in another group, in the same write or later.
     let mut moved = mail("secret");
     moved["group"] = json!("post");
+    for remove in [&["send_mail"][..], &[]] {
+        let refused = scope.patch(&[moved.clone()], remove).await.ok();
+        assert_eq!(
+            (warned(&refused, "tool_moved"), &refused["added"]["count"]),
+            (vec!["send_mail"], &json!(0))
+        );
+    }
+    assert_ne!(seen(&user, None).await, before);
+    scope.patch(&[mail("secret")], &[]).await.ok();
+    assert_eq!(seen(&user, None).await, before);
+    // Beside it, it is another tool.
     let beside = scope.patch(&[moved], &[]).await.ok();
     assert_eq!(
         (&beside["added"]["names"], &beside["held"]["count"]),
