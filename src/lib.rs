@@ -18,3 +18,7 @@ pub mod service;
 pub mod store;
 pub mod telemetry;
 pub mod ui;
+
+/// The target of all spans of `tracing`: they are for traces and never for the log. What stands in one may leave this machine, so it
+/// holds no text of a request, no name of a user or session, and no secret.
+pub(crate) const SPANS: &str = "toolrack::spans";

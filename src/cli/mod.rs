@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Settings, Sources};
+use crate::demo;
 use crate::http::openapi;
-use crate::{demo, telemetry};
 
 /// What `--help` says of the end of a command.
 const EXIT_STATUS: &str = "Results go to standard output, messages and logs to standard error. Exit status: 0 done, 1 failed, 2 wrong \
@@ -134,7 +134,6 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Serve { settings, no_auth } => {
             let settings = settings.load(no_auth)?;
             settings.check_access().map_err(Failure::new)?;
-            telemetry::start_logs(&settings.log).map_err(Failure::new)?;
             block_on(settings.server.workers, serve::serve(settings))
         }
         Command::Demo { serve, listen } => block_on(0, run_demo(serve.then_some(listen))),

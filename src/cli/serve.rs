@@ -1,7 +1,8 @@
 //! `serve`: the service from its start to its last flush.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
@@ -19,13 +20,17 @@ use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::server::ServerLimits;
 use crate::service::Toolrack;
 use crate::store::read_secret_file;
+use crate::telemetry::Traces;
 use crate::{demo, http, telemetry, ui};
 
 /// File descriptors that connections leave to the database, to calls of endpoints and to programs that are read.
 const FILES_OF_ITS_OWN: usize = 256;
+/// The last traces have so long to be sent, also when requests took all of the time to drain.
+const LAST_TRACES: Duration = Duration::from_millis(500);
 
 /// Runs the service until it is told to stop.
 pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
+    let traces = telemetry::start(&settings.log, &settings.tracing).map_err(Failure::new)?;
     let admin_key = admin_key(&settings)?;
     let started = open_served(&settings).await?;
     telemetry::watch_disk(&started.database);
@@ -47,7 +52,8 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     );
     print_line(&format!("listening on http://{address}"))?;
     let context = HttpContext::new(http_limits(&settings), auth, Origins::new(&settings.server.cors_origins));
-    run(started, listener, context, server_limits(&settings), settings.session.flush).await
+    telemetry::serve_at(address);
+    run(started, listener, context, &settings, traces).await
 }
 
 /// The admin key that the settings hold or name.
@@ -97,6 +103,7 @@ fn http_limits(settings: &Settings) -> HttpLimits {
             running: settings.limits.concurrent_requests,
             waiting: settings.limits.waiting_requests,
         },
+        slow_request: settings.log.slow_request,
         admin_rate: (admin_rate > 0).then(|| Rate::new(admin_rate, 1, admin_rate.saturating_mul(2))),
     }
 }
@@ -133,9 +140,11 @@ async fn run(
     started: Started,
     listener: TcpListener,
     context: HttpContext,
-    limits: ServerLimits,
-    flush: Duration,
+    settings: &Settings,
+    traces: Traces,
 ) -> Result<(), Failure> {
+    let (limits, drain, flush) = (server_limits(settings), settings.limits.drain, settings.session.flush);
+    let stopped = Arc::<OnceLock<Instant>>::default();
     let stop = CancellationToken::new();
     let service = started.service.clone();
     let upkeep_stop = CancellationToken::new();
@@ -149,10 +158,11 @@ async fn run(
     });
     tokio::spawn(telemetry::upkeep());
     tokio::spawn({
-        let stop = stop.clone();
+        let (stop, stopped) = (stop.clone(), Arc::clone(&stopped));
         async move {
             stop_signal().await;
             tracing::info!("stopping");
+            stopped.get_or_init(Instant::now);
             stop.cancel();
         }
     });
@@ -162,7 +172,10 @@ async fn run(
     upkeep_stop.cancel();
     let upkeep = upkeep.await;
     // Whatever ended the server or its upkeep, what is buffered is written.
-    started.close().await?;
+    let closed = started.close().await;
+    let spent = stopped.get().map_or(Duration::ZERO, Instant::elapsed);
+    traces.close(drain.saturating_sub(spent).max(LAST_TRACES)).await;
+    closed?;
     upkeep.map_err(Failure::new)?;
     served.map_err(Failure::new)
 }
@@ -198,5 +211,5 @@ pub(super) async fn serve_demo(started: Started, listen: SocketAddr) -> Result<(
         Settings::load(crate::config::Sources { file: None, env: std::iter::empty(), flags: Vec::new() })
             .map_err(Failure::new)?;
     let context = HttpContext::new(http_limits(&settings), Auth::None, Origins::default());
-    run(started, listener, context, server_limits(&settings), settings.session.flush).await
+    run(started, listener, context, &settings, Traces::default()).await
 }

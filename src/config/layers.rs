@@ -1,51 +1,25 @@
-//! The table of settings, and how their values are read from each layer and joined.
+//! The table of settings, and how their values are read from each layer and joined; `kinds` knows what they look like.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
 
+use super::kinds::{Kind, Read, Value, address, collector, headers};
 use super::{
     AuditSettings, AuthSettings, CacheSettings, ConfigError, DatabaseCheck, DatabaseSettings, DatabaseUrl,
     EffectiveSetting, LimitSettings, LogFormat, LogSettings, McpSettings, Origin, RerankSettings,
-    SecretSettings, ServerSettings, SessionSettings, Settings,
+    SecretSettings, ServerSettings, SessionSettings, Settings, TracingSettings,
 };
 
 /// What every variable of this program starts with.
 const PREFIX: &str = "TOOLRACK_";
 
-/// Shortest admin key, in characters: 32 hexadecimal digits hold 128 random bits.
-const MIN_ADMIN_KEY_CHARS: usize = 32;
-
-/// What an admin key must have, after "must have" or "has to have".
-pub(super) const ADMIN_KEY_FORM: &str = "at least 32 characters, visible ASCII without spaces";
-
 /// The key that only a flag may set.
 const NO_AUTH: &str = "auth.no_auth";
 
 const MIB: u64 = 1024 * 1024;
-
-/// What a value must look like.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Address,
-    Text,
-    /// May be empty, which means that it is not set.
-    Path,
-    /// May be empty, which means that it is not set.
-    AdminKey,
-    /// May be empty, which means that it is not set.
-    MasterKey,
-    DatabaseUrl,
-    Integer(u64, u64),
-    Flag,
-    Hosts,
-    Commands,
-    Origins,
-    OneOf(&'static [&'static str]),
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Key {
@@ -104,6 +78,11 @@ const KEYS: &[Key] = &[
     key("audit.days", Kind::Integer(1, 36_500)),
     key("log.level", Kind::Text),
     key("log.format", Kind::OneOf(&["text", "json"])),
+    key("log.slow_request_ms", Kind::Integer(0, 3_600_000)),
+    key("tracing.otlp_endpoint", Kind::Collector),
+    key("tracing.otlp_headers", Kind::Headers),
+    key("tracing.sample_ratio", Kind::Ratio),
+    key("tracing.service_name", Kind::Text),
     key("server.workers", Kind::Integer(0, 1024)),
     key("server.cors_origins", Kind::Origins),
 ];
@@ -132,140 +111,6 @@ impl Key {
     fn flag_only(&self) -> bool {
         self.path == NO_AUTH
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Value {
-    Text(String),
-    Integer(u64),
-    Flag(bool),
-    List(Vec<String>),
-}
-
-/// A value, or what it should be.
-type Read = Result<Value, String>;
-
-impl Kind {
-    /// Reads a variable or a flag.
-    fn read_text(self, text: &str) -> Read {
-        match self {
-            Self::Integer(..) => match text.trim().parse() {
-                Ok(number) => self.check(Value::Integer(number)),
-                Err(_) => Err(self.wanted()),
-            },
-            Self::Flag => match text.trim() {
-                "true" | "1" => Ok(Value::Flag(true)),
-                "false" | "0" => Ok(Value::Flag(false)),
-                _ => Err(self.wanted()),
-            },
-            Self::Hosts | Self::Commands | Self::Origins => {
-                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                self.check(Value::List(items.map(str::to_owned).collect()))
-            }
-            _ => self.check(Value::Text(text.to_owned())),
-        }
-    }
-
-    /// Reads a value of a file.
-    fn read_toml(self, value: toml::Value) -> Read {
-        let value = match value {
-            toml::Value::String(text) => Value::Text(text),
-            toml::Value::Integer(number) => Value::Integer(u64::try_from(number).map_err(|_| self.wanted())?),
-            toml::Value::Boolean(flag) => Value::Flag(flag),
-            toml::Value::Array(items) => {
-                let items = items.into_iter().map(|item| match item {
-                    toml::Value::String(text) => Ok(text),
-                    _ => Err(self.wanted()),
-                });
-                Value::List(items.collect::<Result<_, _>>()?)
-            }
-            _ => return Err(self.wanted()),
-        };
-        self.check(value)
-    }
-
-    fn check(self, value: Value) -> Read {
-        let good = match (self, &value) {
-            (Self::Address, Value::Text(text)) => address(text).is_some(),
-            (Self::Text | Self::DatabaseUrl, Value::Text(text)) => !text.trim().is_empty(),
-            (Self::Path, Value::Text(_)) | (Self::Flag, Value::Flag(_)) => true,
-            (Self::AdminKey, Value::Text(text)) => text.is_empty() || is_admin_key(text),
-            (Self::MasterKey, Value::Text(text)) => {
-                text.is_empty() || (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            }
-            (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
-            (Self::Hosts, Value::List(hosts)) => hosts.iter().all(|host| is_host(host)),
-            (Self::Commands, Value::List(commands)) => commands.iter().all(|command| is_command(command)),
-            (Self::Origins, Value::List(origins)) => origins.iter().all(|origin| is_origin(origin)),
-            (Self::OneOf(names), Value::Text(text)) => names.contains(&text.as_str()),
-            _ => false,
-        };
-        if good { Ok(value) } else { Err(self.wanted()) }
-    }
-
-    /// The end of the sentence that starts with the key.
-    fn wanted(self) -> String {
-        match self {
-            Self::Address => "must be an IP address and a port, such as 127.0.0.1:8480".to_owned(),
-            Self::Text | Self::DatabaseUrl => "must be a text that is not empty".to_owned(),
-            Self::Path => "must be the name of a file".to_owned(),
-            Self::AdminKey => format!("must have {ADMIN_KEY_FORM}"),
-            Self::MasterKey => "must be 64 hexadecimal digits".to_owned(),
-            Self::Integer(min, max) => format!("must be an integer from {min} to {max}"),
-            Self::Flag => "must be true or false".to_owned(),
-            Self::Hosts => "must be a list of hosts, each as `host` or `host:port`".to_owned(),
-            Self::Commands => "must be a list of names or absolute paths of programs".to_owned(),
-            Self::Origins => {
-                "must be a list of origins, each as `https://host` or `https://host:port`".to_owned()
-            }
-            Self::OneOf(names) => format!("must be one of {}", names.join(", ")),
-        }
-    }
-
-    /// A value as it would stand in a file, secrets masked.
-    fn show(self, value: &Value) -> String {
-        match (self, value) {
-            (Self::AdminKey | Self::MasterKey, Value::Text(text)) if !text.is_empty() => "\"***\"".to_owned(),
-            (Self::DatabaseUrl, Value::Text(text)) => format!("{:?}", DatabaseUrl(text.clone()).to_string()),
-            (_, Value::Text(text)) => format!("{text:?}"),
-            (_, Value::Integer(number)) => number.to_string(),
-            (_, Value::Flag(flag)) => flag.to_string(),
-            (_, Value::List(items)) => format!("{items:?}"),
-        }
-    }
-}
-
-/// Whether a text is long enough for an admin key, and can stand in a header.
-pub(super) fn is_admin_key(text: &str) -> bool {
-    text.len() >= MIN_ADMIN_KEY_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-fn address(text: &str) -> Option<SocketAddr> {
-    match text.strip_prefix("localhost:") {
-        Some(port) => Some(SocketAddr::from(([127, 0, 0, 1], port.parse().ok()?))),
-        None => text.parse().ok(),
-    }
-}
-
-fn is_host(host: &str) -> bool {
-    !host.is_empty()
-        && host.len() <= 260
-        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
-}
-
-/// Whether a text names a program: by a name without folders, or by its whole path.
-fn is_command(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 4_096
-        && text.trim() == text
-        && !text.chars().any(char::is_control)
-        && (text.starts_with('/') || !text.contains('/'))
-}
-
-/// Whether a text is an origin as browsers write it, so that it can be compared as it is.
-fn is_origin(text: &str) -> bool {
-    let written = url::Url::parse(text).map(|url| url.origin().ascii_serialization());
-    text.starts_with("http") && written.is_ok_and(|written| written == text)
 }
 
 /// The joined values, by key.
@@ -421,6 +266,13 @@ impl Layers {
                     "json" => LogFormat::Json,
                     _ => LogFormat::Text,
                 },
+                slow_request: Some(milliseconds("log.slow_request_ms")?).filter(|time| !time.is_zero()),
+            },
+            tracing: TracingSettings {
+                otlp_endpoint: collector(self.text("tracing.otlp_endpoint")?),
+                otlp_headers: headers(self.text("tracing.otlp_headers")?).unwrap_or_default(),
+                sample_ratio: self.ratio("tracing.sample_ratio")?,
+                service_name: self.text("tracing.service_name")?.to_owned(),
             },
             server: ServerSettings {
                 workers: self.size("server.workers")?,
@@ -463,6 +315,10 @@ impl Layers {
         self.get(path, |value| if let Value::Integer(number) = value { Some(*number) } else { None })
     }
 
+    fn ratio(&self, path: &'static str) -> Result<f64, ConfigError> {
+        self.get(path, |value| if let Value::Ratio(ratio) = value { Some(*ratio) } else { None })
+    }
+
     fn size(&self, path: &'static str) -> Result<usize, ConfigError> {
         Ok(usize::try_from(self.integer(path)?).unwrap_or(usize::MAX))
     }
@@ -488,39 +344,6 @@ fn only_a_flag() -> String {
 mod tests {
     use super::*;
     use crate::config::DEFAULTS;
-
-    #[test]
-    fn a_command_is_a_name_or_a_whole_path() {
-        for (command, fine) in [
-            ("npx", true),
-            ("/opt/mcp/files", true),
-            ("./npx", false),
-            ("bin/npx", false),
-            (" npx", false),
-            ("", false),
-        ] {
-            assert_eq!(is_command(command), fine, "{command:?}");
-        }
-    }
-
-    #[test]
-    fn origins_are_taken_as_browsers_write_them() {
-        for good in ["https://app.example", "http://localhost:3000", "http://[::1]:8080"] {
-            assert!(is_origin(good), "{good}");
-        }
-        for bad in [
-            "*",
-            "null",
-            "",
-            "app.example",
-            "https://app.example/",
-            "https://App.example",
-            "https://a.example:443",
-        ] {
-            assert!(!is_origin(bad), "{bad}");
-        }
-        assert!(!is_origin("https://a.example/path") && !is_origin("ftp://a.example"));
-    }
 
     #[test]
     fn the_manual_tells_every_range() {

@@ -4,6 +4,7 @@
 //! `TOOLRACK_<SECTION>_<KEY>` variables, flags (`layers` has the table of keys). Reads no files and no environment itself, and must not know what
 //! a setting is used for. What users configure for their sessions is not here, but in `core::policy`.
 
+mod kinds;
 mod layers;
 
 use std::fmt;
@@ -12,13 +13,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use url::Url;
 
 use self::layers::Layers;
 
 /// Reads the admin key out of the text of its file; the error says what one must look like.
 pub fn admin_key_in_file(text: &str) -> Result<SecretString, &'static str> {
     let key = text.trim();
-    if layers::is_admin_key(key) { Ok(key.to_owned().into()) } else { Err(layers::ADMIN_KEY_FORM) }
+    if kinds::is_admin_key(key) { Ok(key.to_owned().into()) } else { Err(kinds::ADMIN_KEY_FORM) }
 }
 
 /// The lowest layer, and the manual of all settings.
@@ -38,6 +40,7 @@ pub struct Settings {
     pub mcp: McpSettings,
     pub audit: AuditSettings,
     pub log: LogSettings,
+    pub tracing: TracingSettings,
     pub server: ServerSettings,
     effective: Vec<EffectiveSetting>,
 }
@@ -176,6 +179,20 @@ pub struct LogSettings {
     /// A level or filter directives, as `tracing-subscriber` reads them.
     pub level: String,
     pub format: LogFormat,
+    /// A request that takes so long is told; `None`: none is.
+    pub slow_request: Option<Duration>,
+}
+
+/// Where traces are sent.
+#[derive(Debug, Clone)]
+pub struct TracingSettings {
+    /// `None`: nowhere.
+    pub otlp_endpoint: Option<Url>,
+    /// Sent with each request to it.
+    pub otlp_headers: Vec<(String, SecretString)>,
+    /// Of the requests that no trace of their caller's decides about, from 0 to 1.
+    pub sample_ratio: f64,
+    pub service_name: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,19 +410,22 @@ mod tests {
     #[test]
     fn secrets_are_read_but_never_shown() {
         let master = "0123456789abcdef".repeat(4);
-        let file = format!("[auth]\nadmin_key = '{KEY}'\n[secrets]\nmaster_key = '{master}'");
+        let file = format!(
+            "[auth]\nadmin_key = '{KEY}'\n[secrets]\nmaster_key = '{master}'\n[tracing]\notlp_headers = 'x-key=trace-canary'"
+        );
         let flags = [("database.url", "postgres://me:pass-word@host/db")];
         let (settings, _) = load(&file, &[], &flags).unwrap();
         assert_eq!(settings.auth.admin_key.as_ref().unwrap().expose_secret(), KEY);
         assert_eq!(settings.database.url.expose(), "postgres://me:pass-word@host/db");
         let shown = format!("{settings:?} {:?}", settings.origins());
-        for secret in [KEY, &master, "pass-word"] {
+        for secret in [KEY, &master, "pass-word", "trace-canary"] {
             assert!(!shown.contains(secret), "{shown}");
         }
         for bad in [
             "[auth]\nadmin_key = 'short-secret'",
             "[secrets]\nmaster_key = 'short-secret'",
             "admin_key = short-secret",
+            "[tracing]\notlp_headers = 'short-secret'",
         ] {
             assert!(!refused(bad, &[]).contains("short-secret"));
         }

@@ -31,10 +31,14 @@ const ALWAYS: [(HeaderName, HeaderValue); 4] = [
 
 /// What pages of other origins may send, and read of an answer.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
-const ALLOWED_HEADERS: HeaderValue =
-    HeaderValue::from_static("authorization, content-type, if-match, if-none-match, x-request-id");
-const EXPOSED_HEADERS: HeaderValue =
-    HeaderValue::from_static("allow, etag, location, ratelimit, ratelimit-policy, retry-after, x-request-id");
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, if-match, if-none-match, traceparent, tracestate, x-request-id",
+);
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "allow, etag, location, ratelimit, ratelimit-policy, retry-after, server-timing, traceresponse, x-request-id",
+);
+/// Whose pages may read `Server-Timing` (<https://www.w3.org/TR/resource-timing/#sec-timing-allow-origin>).
+const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 /// How long a browser may remember a permission, in seconds.
 const PERMISSION_AGE: HeaderValue = HeaderValue::from_static("600");
 
@@ -76,6 +80,7 @@ impl Origins {
     pub(crate) fn open(headers: &mut HeaderMap, reader: &HeaderValue) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader.clone());
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+        headers.insert(TIMING_ALLOW_ORIGIN, reader.clone());
         headers.append(header::VARY, HeaderValue::from_static("origin"));
     }
 

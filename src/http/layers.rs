@@ -1,5 +1,5 @@
-//! The outermost layer, around every route and every 404: request id, authentication, rates, roles, slots, timeout, panics,
-//! headers for browsers (`hygiene`), metrics, log.
+//! The outermost layer, around every route and every 404: authentication, rates, roles, slots, timeout, panics; and what
+//! `exchange` adds to each answer and tells of it.
 //!
 //! One service and one future for all of it, because it runs in front of answers that take microseconds. Owns the
 //! state that extractors need ([`HttpContext`]); must not know routes or services.
@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tower::{Layer, Service};
+use tracing::Instrument as _;
 
 use crate::core::keys::Principal;
 use crate::core::rate::{Allowance, Rate};
@@ -26,20 +25,18 @@ use crate::core::slots::SlotLimits;
 use crate::http::access::RouteTable;
 use crate::http::auth::{Auth, is_open};
 use crate::http::drain;
+use crate::http::exchange::{Asker, Exchange, Page};
 use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
-use crate::http::hygiene::{self, Origins};
-use crate::http::pages::{ProblemPage, Visit, check_sender, is_page};
-use crate::http::problem::{Attached, Code, Problem};
+use crate::http::hygiene::Origins;
+use crate::http::pages::{ProblemPage, check_sender, is_page};
+use crate::http::problem::{Code, Problem};
+use crate::service::watched;
 use crate::telemetry;
 
-/// The header of request ids, in requests and answers.
-pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub use crate::http::exchange::{REQUEST_ID, RequestId};
 
 /// The route that takes no slot, so that an overload can be seen.
 const METRICS: &str = "/metrics";
-
-/// Longest request id that is taken from a client, in characters.
-const MAX_REQUEST_ID_CHARS: usize = 128;
 
 /// Limits that hold for every route.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +51,8 @@ pub struct HttpLimits {
     pub slots: SlotLimits,
     /// Of requests without a stored key, all together; nothing: no limit.
     pub admin_rate: Option<Rate>,
+    /// A request that takes so long is told in the log; nothing: none is.
+    pub slow_request: Option<Duration>,
 }
 
 /// What the layer and the extractors need; cheap to clone. Router states offer it through `FromRef`.
@@ -95,36 +94,6 @@ impl HttpContext {
         let (runs, waits) = self.0.gate.load();
         telemetry::in_flight(runs, waits, (running, waiting));
     }
-}
-
-/// The id of a request: the client's own if it is well formed, else a random one. In the extensions of every request.
-#[derive(Debug, Clone)]
-pub struct RequestId(HeaderValue);
-
-impl RequestId {
-    /// The id as text; it is always visible ASCII.
-    pub fn as_str(&self) -> &str {
-        self.0.to_str().unwrap_or_default()
-    }
-
-    fn of(sent: Option<&HeaderValue>) -> Self {
-        match sent {
-            Some(id) if is_request_id(id.as_bytes()) => Self(id.clone()),
-            _ => Self::random(),
-        }
-    }
-
-    fn random() -> Self {
-        let mut text = [b'0'; 32];
-        // 16 bytes always fill 32 hexadecimal digits.
-        let _filled = hex::encode_to_slice(rand::random::<u128>().to_be_bytes(), &mut text);
-        Self(HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0")))
-    }
-}
-
-fn is_request_id(id: &[u8]) -> bool {
-    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
-    (1..=MAX_REQUEST_ID_CHARS).contains(&id.len()) && id.iter().all(allowed)
 }
 
 /// Adds the layer to a finished router: `router.layer(HttpLayer::new(context, routes, problem_page))`, as the last layer, so that it sees
@@ -178,14 +147,24 @@ where
         let (mut parts, body) = request.into_parts();
         let id = RequestId::of(parts.headers.get(&REQUEST_ID));
         parts.extensions.insert(id.clone());
+        let route = parts.extensions.get::<MatchedPath>().cloned();
+        let span = {
+            let route = route.as_ref().map(MatchedPath::as_str);
+            telemetry::request_span(&parts.method, parts.uri.path(), route, parts.version, &parts.headers)
+        };
         let mut exchange = Exchange {
             started,
+            span: span.clone(),
+            slow: self.context.limits().slow_request,
             counted: None,
+            asker: Asker::Unknown,
+            queued: None,
+            spent: Arc::default(),
             id,
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             version: parts.version,
-            route: parts.extensions.get::<MatchedPath>().cloned(),
+            route,
             reader: self.context.origins().reader(&parts.headers),
             page: is_page(parts.uri.path())
                 .then(|| Page { show: self.problem_page, headers: parts.headers.clone() }),
@@ -194,7 +173,7 @@ where
 
         if let Some(answer) = self.context.origins().preflight(&parts) {
             drop(body);
-            return Box::pin(async move { Ok(exchange.finish(answer, unread).await) });
+            return Box::pin(async move { Ok(exchange.finish(answer, unread).await) }.instrument(span));
         }
 
         let limit = self.context.limits().request_timeout;
@@ -225,31 +204,37 @@ where
             Admission::Slot(slot) => (Some(slot), None),
             Admission::Refused(problem) => {
                 drop(body);
-                return Box::pin(async move { Ok(exchange.finish(problem.into_response(), unread).await) });
+                let answer = async move { Ok(exchange.finish(problem.into_response(), unread).await) };
+                return Box::pin(answer.instrument(span));
             }
             Admission::Waits(waiting) => (None, Some(Held::Slot(waiting))),
             Admission::Unknown => (None, Some(Held::Keys)),
         };
         let Some(held) = held else {
             let answer = self.inner.call(Request::from_parts(parts, body));
-            return Box::pin(async move {
+            let answer = watched(Arc::clone(&exchange.spent), answer);
+            let answer = async move {
                 let response = answered(answer, limit, limit).await;
                 drop(slot);
                 Ok(exchange.finish(response, unread).await)
-            });
+            };
+            return Box::pin(answer.instrument(span));
         };
         // The service that was polled ready goes into the future, its copy stays.
         let copy = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, copy);
         let (context, routes) = (self.context.clone(), Arc::clone(&self.routes));
-        Box::pin(async move {
+        let answer = async move {
             // The time of those that wait for a database or a slot counts like that of any answer.
             let entering = exchange.enter(&context, &routes, &mut parts, held);
             let entered = tokio::time::timeout(limit, entering).await;
+            exchange.queued = Some(started.elapsed());
             let response = match entered.unwrap_or_else(|_| Err(timed_out(limit))) {
                 Ok(slot) => {
                     let left = limit.saturating_sub(started.elapsed());
-                    let response = answered(inner.call(Request::from_parts(parts, body)), left, limit).await;
+                    let answer = inner.call(Request::from_parts(parts, body));
+                    let answer = watched(Arc::clone(&exchange.spent), answer);
+                    let response = answered(answer, left, limit).await;
                     drop(slot);
                     response
                 }
@@ -259,7 +244,8 @@ where
                 }
             };
             Ok(exchange.finish(response, unread).await)
-        })
+        };
+        Box::pin(answer.instrument(span))
     }
 }
 
@@ -304,6 +290,7 @@ impl Exchange {
             Ok(principal) => principal,
             Err(problem) => return Admission::Refused(problem),
         };
+        self.asker = Asker::of(&principal);
         let allowance = match principal.allowances() {
             Some(allowances) => allowances.requests.as_ref(),
             None => context.0.admin.as_ref(),
@@ -390,121 +377,4 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
 
 fn timed_out(limit: Duration) -> Problem {
     Problem::new(Code::Timeout, format!("there was no answer within {} ms", limit.as_millis()))
-}
-
-/// What is remembered of a request until its answer goes out.
-struct Exchange {
-    started: Instant,
-    /// What is left to its key.
-    counted: Option<Counted>,
-    id: RequestId,
-    method: Method,
-    uri: Uri,
-    version: Version,
-    route: Option<MatchedPath>,
-    /// See [`Origins::reader`].
-    reader: Option<HeaderValue>,
-    /// Where it is for a page.
-    page: Option<Page>,
-}
-
-/// What shows the problem of a page.
-struct Page {
-    show: ProblemPage,
-    headers: HeaderMap,
-}
-
-impl Exchange {
-    async fn finish(self, mut response: Response, unread: Option<drain::Unread>) -> Response {
-        if let Some(unread) = unread
-            && !unread.drain().await
-            && self.version <= Version::HTTP_11
-        {
-            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        let mut problem = None;
-        if response.status().as_u16() >= 400 {
-            problem = self.complete(&mut response);
-        }
-        response.headers_mut().insert(REQUEST_ID, self.id.0.clone());
-        if let Some(counted) = self.counted {
-            counted.write(response.headers_mut());
-        }
-        hygiene::protect(response.headers_mut(), self.uri.path());
-        self.reader.iter().for_each(|reader| Origins::open(response.headers_mut(), reader));
-        self.record(response.status(), problem.as_deref());
-        response
-    }
-
-    /// Adds path and request id to a problem, and makes one of an answer that none of our handlers wrote.
-    fn complete(&self, response: &mut Response) -> Option<Arc<Problem>> {
-        let problem = match response.extensions_mut().remove::<Attached>() {
-            Some(Attached(problem)) => problem,
-            None if is_bare(response) => {
-                let made = self.problem_of(response.status());
-                *response.status_mut() = made.code().status();
-                let content_type = HeaderValue::from_static(crate::http::problem::PROBLEM_JSON);
-                response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-                Arc::new(made)
-            }
-            None => return None,
-        };
-        if let Some(Page { show, headers }) = &self.page {
-            let (uri, method, request_id) = (&self.uri, &self.method, self.id.as_str());
-            *response = show(&problem, &Visit { uri, method, headers, request_id });
-            return Some(problem);
-        }
-        *response.body_mut() = problem.body(Some(self.uri.path()), Some(self.id.as_str()));
-        response.headers_mut().remove(header::CONTENT_LENGTH);
-        Some(problem)
-    }
-
-    fn problem_of(&self, status: StatusCode) -> Problem {
-        let code = Code::of_status(status);
-        match code {
-            Code::NotFound => Problem::nothing_here(),
-            Code::MethodNotAllowed => Problem::method_not_allowed(&self.method),
-            _ => Problem::new(code, code.title()),
-        }
-    }
-
-    fn record(&self, status: StatusCode, problem: Option<&Problem>) {
-        let elapsed = self.started.elapsed();
-        let route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str);
-        telemetry::request(route, &self.method, status, elapsed.as_secs_f64());
-
-        let took_ms = (elapsed.as_secs_f64() * 100_000.0).round() / 100.0;
-        let (id, method, status) = (self.id.as_str(), self.method.as_str(), status.as_u16());
-        let code = problem.map(|problem| problem.code().as_str());
-        let cause = problem.and_then(Problem::cause);
-        let is_held_back =
-            problem.is_some_and(|problem| matches!(problem.code(), Code::RateLimited | Code::Overloaded));
-        // Paths hold names of users and tools, so they are told at debug level only. A flood must not fill the log: what is held
-        // back is counted in the metrics.
-        if status >= 500 && !is_held_back {
-            tracing::error!(request_id = id, method, route, status, took_ms, code, cause, "request failed");
-        } else if status >= 400 && !is_held_back {
-            tracing::info!(request_id = id, method, route, status, took_ms, code, "request refused");
-        } else {
-            tracing::debug!(
-                request_id = id,
-                method,
-                route,
-                path = self.uri.path(),
-                status,
-                took_ms,
-                code,
-                cause,
-                "request"
-            );
-        }
-    }
-}
-
-/// Whether an error answer has no document of its own: what axum says, or a handler that gave a status alone.
-fn is_bare(response: &Response<Body>) -> bool {
-    response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_none_or(|value| value.as_bytes().starts_with(b"text/plain"))
 }

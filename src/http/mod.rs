@@ -10,6 +10,7 @@ mod by;
 pub mod docs;
 mod drain;
 mod etag;
+mod exchange;
 mod fields;
 mod gate;
 pub mod health;
@@ -22,6 +23,7 @@ mod refusal;
 pub mod router;
 pub mod scoped;
 pub mod server;
+mod server_timing;
 pub mod v1;
 
 #[cfg(test)]

@@ -32,7 +32,9 @@ const ABOUT: &str = "Keeps the tool lists of LLM agents small without hiding wha
     demand. It never runs a tool.\n\nWhatever is not answered as asked is a problem document (RFC 9457) with a stable \
     `code`; all codes are explained at `/docs/errors`. Unknown keys of a body are refused, so that a misspelt one is \
     noticed; in the bodies of the agent's routes a null is an absent key. Users, projects and sessions need no \
-    creation.";
+    creation.\n\nEvery answer has the `x-request-id` that was sent, or one of its own, and below `/v1` a `server-timing` header: \
+    milliseconds for `total` and, where there are such parts, `queue`, `rank`, `endpoint` and `db`. Where the service sends traces, \
+    a `traceparent` header puts a request into its caller's trace, and `traceresponse` names the trace of the answer.";
 
 const TAGS: [(&str, &str); 6] = [
     ("agent", "What an agent asks, turn by turn"),

@@ -150,6 +150,7 @@ async fn serve() -> SocketAddr {
         request_timeout: Duration::from_secs(1),
         slots: SlotLimits { running: 8, waiting: 8 },
         admin_rate: None,
+        slow_request: None,
     };
     let folder = tempfile::tempdir().unwrap();
     let service = service(folder.path()).await;

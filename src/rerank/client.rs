@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::dns::Resolve;
 use reqwest::header::HeaderMap;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 use super::Reranker;
 use super::batch::{merge, scale, split};
@@ -137,10 +139,12 @@ impl HttpReranker {
         route: &Route,
         budget: Budget,
     ) -> Result<(Detected, bool), RerankFault> {
-        match known(request, route) {
-            Some(way) => Ok((way, false)),
-            None => Ok((probe(&self.wire, request, route, budget).await?, true)),
-        }
+        let (way, is_new) = match known(request, route) {
+            Some(way) => (way, false),
+            None => (probe(&self.wire, request, route, budget).await?, true),
+        };
+        Span::current().record("gen_ai.provider.name", way.dialect.name());
+        Ok((way, is_new))
     }
 
     async fn within<T>(
@@ -150,6 +154,7 @@ impl HttpReranker {
     ) -> Result<T, RerankFault> {
         let outcome = tokio::time::timeout(budget.deadline, work).await.unwrap_or(Err(RerankFault::Timeout));
         if let Err(fault) = &outcome {
+            Span::current().record("error.type", fault.reason()).record("otel.status_code", "ERROR");
             tracing::debug!(host = request.endpoint.host_str(), reason = fault.reason(), %fault, "rerank failed");
         }
         outcome
@@ -160,22 +165,42 @@ impl HttpReranker {
 impl Reranker for HttpReranker {
     async fn rerank(&self, request: RerankRequest) -> Result<Ranking, Failed> {
         let (budget, told) = (Budget::of(&request), TellsLimit::default());
-        let ranked = Self::within(&request, budget, self.rank(&request, budget, &told)).await;
+        let ranked = Self::within(&request, budget, self.rank(&request, budget, &told));
+        let ranked = ranked.instrument(call_span("rerank", &request)).await;
         ranked.map_err(|fault| Failed { fault, learned_limit: told.limit() })
     }
 
     async fn embed(&self, request: RerankRequest) -> Result<Vectors, Failed> {
         let (budget, told) = (Budget::of(&request), TellsLimit::default());
         let request = RerankRequest { query: String::new(), ..request };
-        let made = Self::within(&request, budget, self.vectors(&request, budget, &told)).await;
+        let made = Self::within(&request, budget, self.vectors(&request, budget, &told));
+        let made = made.instrument(call_span("embeddings", &request)).await;
         made.map_err(|fault| Failed { fault, learned_limit: told.limit() })
     }
 
     async fn probe(&self, request: &RerankRequest) -> Result<Detected, RerankFault> {
         let budget = Budget { hedge_after: None, ..Budget::of(request) };
         let work = async { probe(&self.wire, request, &self.route(request)?, budget).await };
-        Self::within(request, budget, work).await
+        Self::within(request, budget, work).instrument(call_span("rerank", request)).await
     }
+}
+
+/// The span of a call, with all its requests (<https://github.com/open-telemetry/semantic-conventions-genai>, where a call covers
+/// what is sent again). `rerank` is no name of the conventions, which have none for it.
+fn call_span(operation: &'static str, request: &RerankRequest) -> Span {
+    tracing::info_span!(
+        target: crate::SPANS,
+        "endpoint",
+        "otel.name" = request.model.as_ref().map_or(operation.to_owned(), |model| format!("{operation} {model}")),
+        "otel.kind" = "client",
+        "gen_ai.operation.name" = operation,
+        "gen_ai.request.model" = request.model.as_deref(),
+        "gen_ai.provider.name" = Empty,
+        "server.address" = request.endpoint.host_str(),
+        "server.port" = request.endpoint.port_or_known_default(),
+        "error.type" = Empty,
+        "otel.status_code" = Empty,
+    )
 }
 
 /// How to ask, where that needs no probe: it was found out before, or settings and URL leave one way.

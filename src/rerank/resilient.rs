@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use moka::future::Cache;
 use secrecy::ExposeSecret;
+use tracing::Instrument as _;
 
 use super::resilience::{
     Admission, AnswerKey, Answers, BreakerKey, Breakers, Change, Crowded, Flights, GateLimits, Gates, Missed,
@@ -253,7 +254,7 @@ impl Resilient {
                 inner.tell(&request, change);
                 // On nobody's time, and once: what has failed is not asked twice at once.
                 request.hedge_after = None;
-                tokio::spawn(Arc::clone(inner).call(keys, ticket, request, wish));
+                tokio::spawn(Arc::clone(inner).call(keys, ticket, request, wish).in_current_span());
                 return Err(RerankFault::CircuitOpen);
             }
             Admission::Go(ticket) => ticket,

@@ -14,6 +14,7 @@ use super::heads::Head;
 use super::provenance::{ToolProvenance, push_provenance};
 use super::scopes::begun_too_many;
 use super::stripes::Guard;
+use super::timing::{Part, timed};
 use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
 use crate::core::catalog::{Catalog, CatalogTool, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
@@ -109,7 +110,7 @@ impl Toolrack {
         }
         let (store, owner, wanted) = (Arc::clone(&self.0.store), owner(), Arc::clone(content_id));
         let load = async move {
-            let rows = store.catalog(&owner).await?;
+            let rows = timed(Part::Database, store.catalog(&owner)).await?;
             if rows.version != *wanted {
                 return Err(Error::new(Kind::Conflict, "the catalog was replaced while it was read"));
             }

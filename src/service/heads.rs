@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use moka::ops::compute::Op;
 use serde_json::Value;
 
+use super::timing::{Part, timed};
 use super::{Error, Toolrack, uptime_ms};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
@@ -106,7 +107,7 @@ impl Toolrack {
     /// Reads a scope past the cache.
     pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
         let ticket = self.0.caches.next_ticket();
-        let row = self.0.store.scope(scope).await?;
+        let row = timed(Part::Database, self.0.store.scope(scope)).await?;
         Ok(self.keep_head(scope, row, ticket).await)
     }
 

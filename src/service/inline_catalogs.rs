@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::caches::InlineUpload;
 use super::catalogs::{quarantined, too_many, tool_row};
+use super::timing::{Part, timed};
 use super::{Error, Kind, Toolrack, blocking, now_ms, uncancelled};
 use crate::core::catalog::{self, Catalog, read_upload};
 use crate::core::digest::Digest;
@@ -68,7 +69,8 @@ impl Toolrack {
         let content_id = match self.0.inline_refs.touch(&key, now_ms()) {
             Some(content_id) => content_id,
             None => {
-                let content_id = self.0.store.inline_catalog(&key).await?.ok_or_else(unknown_reference)?;
+                let stored = timed(Part::Database, self.0.store.inline_catalog(&key)).await?;
+                let content_id = stored.ok_or_else(unknown_reference)?;
                 let content_id: Arc<str> = content_id.into();
                 self.0.inline_refs.remember(key.clone(), Arc::clone(&content_id), now_ms());
                 content_id

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::assemble::PlanEntry;
 use super::context::Context;
 use super::sessions::{AssembledState, Session};
+use super::timing::{Part, timed};
 use super::{Error, Toolrack, blocking, now_ms};
 use crate::core::assemble::Origin;
 use crate::core::digest::Digest;
@@ -89,7 +90,9 @@ impl Toolrack {
         if let Some(known) = self.0.caches.listing_bases.get(&digest).await {
             return Ok(Some(known));
         }
-        let Some(text) = self.0.store.listing_base(digest).await? else { return Ok(None) };
+        let Some(text) = timed(Part::Database, self.0.store.listing_base(digest)).await? else {
+            return Ok(None);
+        };
         // What another version wrote is as good as gone.
         let read = move || (ListingBase::digest(&text) == digest).then(|| ListingBase::from_text(&text));
         let Some(base) = blocking(read).await?.flatten() else { return Ok(None) };

@@ -38,6 +38,7 @@ mod session_documents;
 mod sessions;
 mod setup;
 mod stripes;
+mod timing;
 mod upkeep;
 mod usage;
 mod vectors;
@@ -46,6 +47,8 @@ mod warming;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tracing::Instrument as _;
 
 use crate::core::catalog::Catalog;
 use crate::core::rate::KeyRate;
@@ -96,6 +99,7 @@ pub use setup::{
     ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
     TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers, setup_skill,
 };
+pub use timing::{Part, Spent, watched};
 pub use usage::{HotTool, USAGE_DAYS};
 
 /// Bounds that the settings give; published at `/v1/limits`.
@@ -269,11 +273,18 @@ fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Runs a future to its end even when the caller goes away.
+/// Runs a write to its end even when the caller goes away.
 async fn uncancelled<T: Send + 'static>(
+    write: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    timing::timed(Part::Database, in_background(write)).await
+}
+
+/// Runs a future to its end even when the caller goes away.
+async fn in_background<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
-    match tokio::spawn(work).await {
+    match tokio::spawn(work.in_current_span()).await {
         Ok(result) => result,
         Err(error) => Err(Error::internal(error)),
     }

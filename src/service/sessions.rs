@@ -16,6 +16,7 @@ pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
 use super::stripes::{Guard, Stripes};
+use super::timing::{Part, timed};
 use super::usage::scope_of;
 use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
@@ -124,7 +125,7 @@ impl Toolrack {
         };
         let session = match known {
             Some(session) => session,
-            None => match self.0.store.session(key).await? {
+            None => match timed(Part::Database, self.0.store.session(key)).await? {
                 Some(row) => Arc::new(Session::from_row(row)),
                 None => Arc::new(Session::new(now)),
             },

@@ -88,6 +88,20 @@ pub enum StoreError {
     Closed,
 }
 
+impl StoreError {
+    /// What kind of fault it is, for traces; nothing where it is an answer to what was asked.
+    fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Conflict | Self::TooMany => None,
+            Self::Database(_) => Some("database"),
+            Self::Full => Some("full"),
+            Self::Corrupt(_) => Some("corrupt"),
+            Self::Busy => Some("busy"),
+            Self::Closed => Some("closed"),
+        }
+    }
+}
+
 /// What is told of one transaction with writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Committed<'a> {

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use super::room::Room;
 use super::{Committed, StoreError};
@@ -62,6 +64,26 @@ impl Writer {
 
     /// Queues an operation and waits until it is committed. Dropping the future does not cancel it.
     pub(super) async fn submit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+        let span = tracing::info_span!(
+            target: crate::SPANS,
+            "commit",
+            "otel.name" = "COMMIT",
+            "otel.kind" = "client",
+            "db.system.name" = "sqlite",
+            "db.operation.name" = "COMMIT",
+            "error.type" = Empty,
+            "otel.status_code" = Empty,
+        );
+        let outcome = self.commit(operation).instrument(span.clone()).await;
+        if let Err(error) = &outcome
+            && let Some(kind) = error.fault()
+        {
+            span.record("error.type", kind).record("otel.status_code", "ERROR");
+        }
+        outcome
+    }
+
+    async fn commit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
         let (reply, answer) = oneshot::channel();
         let pending = Pending { operation, outcome: None, reply };
         // Not the waiting `send`: a caller that goes away there would take its write along.

@@ -230,6 +230,7 @@ mod tests {
             "toolrack_cache_bytes{cache=\"test\"} 4096",
             "toolrack_quarantined_tools_total{reason=\"test\"} 1",
             "toolrack_warm_evictions_total ",
+            "toolrack_requests_held_back_total{reason=\"overload\"} ",
             "toolrack_search_no_match_total{mode=\"test\"} 1",
             "toolrack_endpoint_calls_total{kind=\"test\",outcome=\"timeout\"} 1",
             "toolrack_endpoint_call_duration_seconds_bucket{kind=\"test\",le=\"0.05\"} 1",

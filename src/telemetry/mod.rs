@@ -1,7 +1,8 @@
-//! What operators and their tools are told: logs and metrics.
+//! What operators and their tools are told: logs, metrics and traces.
 //!
 //! `table` has every metric's name, kind, labels and help; `metrics` records them, `process` adds what the kernel knows of
-//! this process and its disk, `logs` sets the log up. Labels are closed sets: they never hold users, sessions, tools, queries, hosts
+//! this process and its disk, `logs` sets the log up, `traces` sends
+//! spans to a collector, where there is one. Labels are closed sets: they never hold users, sessions, tools, queries, hosts
 //! or models.
 
 mod logs;
@@ -9,8 +10,9 @@ mod metrics;
 mod process;
 mod registry;
 mod table;
+mod traces;
 
-pub use logs::{LogError, start_logs};
+pub use logs::{StartError, start};
 pub use metrics::{
     EndpointCall, Load, answer_tokens, assemble, assembly_tokens, breaker, cache_break, cache_size,
     committed, endpoint_call, held_back, in_flight, load, no_match, panicked, preload, quarantined, render,
@@ -18,3 +20,4 @@ pub use metrics::{
 };
 pub use process::watch_disk;
 pub use table::{Label, METRICS, Metric, MetricKind, Values};
+pub use traces::{ExportError, TRACERESPONSE, Traces, answered, request_span, serve_at};

@@ -11,8 +11,8 @@ use metrics_exporter_prometheus::{
 
 use super::table::{
     ASSEMBLIES, BREAKER, BREAKERS_OPEN, BUILD_INFO, CACHE_BREAKS, CACHE_BYTES, CACHE_ENTRIES, COMMIT_SECONDS,
-    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, METRICS, Metric, MetricKind,
-    NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, REQUESTS, SEARCH_SECONDS, SEARCHES,
+    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, Label, METRICS, Metric,
+    MetricKind, NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, REQUESTS, SEARCH_SECONDS, SEARCHES,
     STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values, WARM_ADDED,
     WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
 };
@@ -132,6 +132,12 @@ impl Registry {
                 MetricKind::Histogram(_) => {
                     recorder.describe_histogram(metric.name.into(), None, metric.help.into());
                 }
+            }
+        }
+        for metric in METRICS.iter().filter(|metric| metric.kind == MetricKind::Counter) {
+            // A rate needs the value from before the first event.
+            if let [Label { values: Values::Closed(values), .. }] = metric.labels {
+                values.iter().for_each(|value| drop(Counter::register(&recorder, &key(metric, &[value]))));
             }
         }
         Gauge::register(&recorder, &key(&BUILD_INFO, &[env!("CARGO_PKG_VERSION")])).set(1.0);

@@ -30,12 +30,18 @@ const CRATES: &[(&str, &[&str])] = &[
     // Telemetry names methods and statuses in its labels.
     ("axum", &["http", "ui", "cli", "telemetry"]),
     ("clap", &["cli", "main"]),
-    ("reqwest", &["mcp", "rerank"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry_http", &["telemetry"]),
+    ("opentelemetry_otlp", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry"]),
+    ("reqwest", &["mcp", "rerank", "telemetry"]),
     ("rmcp", &["mcp"]),
     ("rustix", &["mcp", "telemetry"]),
     ("sqlx", &["store"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
+    ("tracing_opentelemetry", &["telemetry"]),
+    ("tracing_subscriber", &["telemetry"]),
     ("utoipa_axum", &["http"]),
 ];
 

@@ -93,8 +93,8 @@ fn metrics_document() -> String {
     let mut text = String::from(
         "# Metrics\n\nWhat `GET /metrics` tells Prometheus. Made from the code: `UPDATE_DOCS=1 cargo test --test it readme`.\n\n\
          Labels are closed sets: they never hold users, projects, sessions, tools, queries, hosts or models. *Series* is how many there \
-         can be at most, with the buckets, sum and count of a histogram; a series begins with its first value, so that there are \
-         far fewer. Gauges are read when they are asked for. Names that begin with `process_` are those of Prometheus' client \
+         can be at most, with the buckets, sum and count of a histogram; a series begins with its first value, but for counters \
+         with one label, so that there are far fewer. Gauges are read when they are asked for. Names that begin with `process_` are those of Prometheus' client \
          libraries and are told where `/proc` is.\n\n\
          | metric | kind | unit | labels | series | meaning |\n|---|---|---|---|---|---|\n",
     );

@@ -1,6 +1,7 @@
 //! Searching with an external endpoint that ranks well, badly, late or not at all: the agent always gets an answer.
 
 mod candidates;
+mod collector;
 mod dialects;
 mod drafts;
 mod endpoint;
@@ -12,6 +13,7 @@ mod observed;
 mod preload;
 mod resilience;
 mod secrets;
+mod traces;
 mod vectors;
 
 use serde_json::{Value, json};

@@ -102,6 +102,7 @@ impl Api {
             request_timeout: Duration::from_secs(30),
             slots: SlotLimits { running: 64, waiting: 64 },
             admin_rate: None,
+            slow_request: None,
         };
         let stop = CancellationToken::new();
         let app = app(service, HttpContext::new(limits, auth, Origins::default()), no_pages(), stop.clone());

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 
 /// Why a caller got no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,12 +97,14 @@ where
             Landing { airborne: Arc::clone(&self.airborne), key }
         };
         let call = call();
-        tokio::spawn(async move {
+        let flight = async move {
             let value = call.await;
             // Before the result is out, so that who asks after it makes a new call.
             drop(landing);
             sender.send_replace(Some(value));
-        });
+        };
+        // In the trace of the request that began it.
+        tokio::spawn(flight.in_current_span());
         Ok(receiver)
     }
 }

@@ -6,12 +6,16 @@ mod explanation;
 mod vectors;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 use utoipa::ToSchema;
 
 use self::endpoint::{Endorsement, Endpoint};
 use super::context::{Caller, Context};
+use super::timing::{Part as TimePart, spend, timed};
 use super::{Error, Toolrack};
 use crate::core::lexical::Outcome;
 use crate::core::matches::{Found, by_keywords};
@@ -89,6 +93,28 @@ pub(super) struct Ranking {
 impl Toolrack {
     /// Ranks the visible tools for each query, at most `limit` matches each. Never fails because of an endpoint.
     pub(super) async fn rank(&self, asking: &Asking<'_>) -> Result<Ranking, Error> {
+        let began = Instant::now();
+        let mut waited = Duration::ZERO;
+        let span = tracing::info_span!(
+            target: crate::SPANS,
+            "retrieval",
+            "otel.name" = "retrieval",
+            "gen_ai.operation.name" = "retrieval",
+            "toolrack.search.queries" = asking.queries.len(),
+            "toolrack.search.mode" = Empty,
+            "toolrack.search.fallback" = Empty,
+        );
+        let ranking = self.rank_within(asking, &mut waited).instrument(span.clone()).await;
+        spend(TimePart::Rank, began.elapsed().saturating_sub(waited));
+        if let Ok(ranking) = &ranking {
+            span.record("toolrack.search.mode", ranking.mode.as_str());
+            span.record("toolrack.search.fallback", ranking.fallback);
+        }
+        ranking
+    }
+
+    /// As [`Self::rank`]; `waited` is what an endpoint took of it.
+    async fn rank_within(&self, asking: &Asking<'_>, waited: &mut Duration) -> Result<Ranking, Error> {
         let &Asking { caller, context, queries, limit, .. } = asking;
         // Nobody is asked about nothing.
         let anything = context.view().visible().next().is_some();
@@ -105,7 +131,13 @@ impl Toolrack {
         let ranked = match endpoint {
             None => None,
             Some(Err(reason)) => Some(Err(reason)),
-            Some(Ok(endpoint)) => Some(self.rank_by_endpoint(asking, &endpoint.begin(), &words).await),
+            Some(Ok(endpoint)) => {
+                let began = Instant::now();
+                let ranked =
+                    timed(TimePart::Endpoint, self.rank_by_endpoint(asking, &endpoint.begin(), &words)).await;
+                *waited = began.elapsed();
+                Some(ranked)
+            }
         };
         let fallback = match ranked {
             Some(Ok(Endorsement { found, mode, warnings })) => {

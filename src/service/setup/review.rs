@@ -13,7 +13,7 @@ use crate::core::remarks::{Kind, MAIN_PROFILES, ReviewedTool, Severity, order, r
 use crate::core::text::clip;
 use crate::core::warning::Warning;
 use crate::service::context::GrantFields;
-use crate::service::{Error, Toolrack, blocking, uncancelled};
+use crate::service::{Error, Toolrack, blocking, in_background};
 
 /// Tools of one page: what is asked for, at most, and where nothing is asked for.
 const MAX_PAGE: u32 = 1_000;
@@ -101,7 +101,7 @@ impl Toolrack {
         };
         // A large catalog takes seconds: who asks again finds what was begun.
         let reviews = self.0.caches.reviews.clone();
-        uncancelled(async move { Ok(reviews.try_get_with(key, make).await?) }).await
+        in_background(async move { Ok(reviews.try_get_with(key, make).await?) }).await
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a service tells of itself beside its answers: metrics whose series are all documented.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use toolrack::telemetry::{METRICS, Metric};
@@ -30,6 +32,28 @@ fn metric_of(name: &str) -> &'static Metric {
         name.strip_prefix(metric.name).is_some_and(|end| ["", "_bucket", "_sum", "_count"].contains(&end))
     };
     METRICS.iter().find(is_this).unwrap_or_else(|| panic!("{name} is not in the table"))
+}
+
+/// What Prometheus' own checker says of names, units and help.
+fn promtool(metrics: &str) {
+    let child = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) if std::env::var_os("TOOLRACK_REQUIRE_PROMTOOL").is_none() => {
+            eprintln!("promtool is not there, so it checks nothing: {error}");
+            return;
+        }
+        Err(error) => panic!("promtool: {error}"),
+    };
+    child.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.trim().is_empty(), "{told}");
 }
 
 /// Asks for a bit of everything, also in the wrong way.
@@ -99,11 +123,8 @@ async fn every_series_of_a_busy_service_is_documented() {
             "{}",
             metric.name
         );
-        assert!(
-            text.contains(&format!("# TYPE {} {}\n", metric.name, metric.kind.name())),
-            "{}",
-            metric.name
-        );
+        let kind = format!("# TYPE {} {}\n", metric.name, metric.kind.name());
+        assert!(text.contains(&kind) || !series.contains_key(metric.name), "{}", metric.name);
     }
     for (at_least, name) in [
         (1.0, "toolrack_endpoint_calls_total{kind=\"rerank\",outcome=\"ok\"}"),
@@ -128,5 +149,74 @@ async fn every_series_of_a_busy_service_is_documented() {
         assert!(*value >= at_least, "{name} {value}");
     }
     assert_eq!(values["toolrack_db_storage_full"], 0.0);
+    promtool(&text);
     assert!(!text.contains("127.0.0.1") && !text.contains("TRACE") && !text.contains("user-"), "{text}");
+}
+
+/// Names and milliseconds of a `Server-Timing` header.
+fn times(header: &str) -> Vec<(String, f64)> {
+    let part = |part: &str| {
+        let (name, time) = part.split_once(";dur=").unwrap();
+        assert_eq!(time.split_once('.').unwrap().1.len(), 3, "{header}");
+        (name.to_owned(), time.parse().unwrap())
+    };
+    header.split(", ").map(part).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_of_the_api_tell_what_their_parts_took() {
+    let (app, endpoint) = (service().start().await, endpoint().await);
+    let user = app.user();
+    let stored = user.put_catalog(&[json!({"name": "fly", "description": "Let a pigeon carry it."})]).await;
+    let names = |answer: &crate::app::Answer| -> Vec<String> {
+        times(answer.header("server-timing").unwrap()).into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names(&stored), ["total", "db"]);
+    let searched = user.search(json!({"query": "pigeon", "session": "s"})).await;
+    assert_eq!(names(&searched), ["total", "rank", "db"]);
+    let matcher = json!({"endpoint": endpoint.url("/rerank"), "dialect": "cohere"});
+    user.put_config(&json!({"min_catalog_size": 0, "matcher": matcher})).await.ok();
+    let ranked = user.search(json!({"query": "bird", "session": "s"})).await;
+    assert_eq!(ranked.ok()["mode"], "rerank");
+    let told = times(ranked.header("server-timing").unwrap());
+    let total = told[0].1;
+    assert!(told.iter().any(|(name, _)| name == "endpoint"), "{told:?}");
+    assert!(told.iter().all(|(_, time)| (0.0..=total).contains(time)), "{told:?}");
+    assert_eq!(names(&app.admin().get("/v1/nowhere").await), ["total"]);
+    assert_eq!(names(&app.anonymous().get("/v1/limits").await)[0], "total");
+    for path in ["/healthz", "/metrics", "/ui/", "/nowhere"] {
+        assert_eq!(app.admin().get(path).await.header("server-timing"), None, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_request_is_told_with_its_parts_and_without_its_texts() {
+    let endpoint = Endpoint::with(|call, _| async move {
+        tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+        call.ranked()
+    })
+    .await;
+    let app = service().set("TOOLRACK_LOG_SLOW_REQUEST_MS", 50).start().await;
+    let user = app.user_called("canary-user");
+    user.put_catalog(&[json!({"name": "fly", "description": "Let a pigeon carry it."})]).await.ok();
+    let matcher = json!({"endpoint": endpoint.url("/rerank"), "dialect": "cohere"});
+    user.put_config(&json!({"min_catalog_size": 0, "matcher": matcher})).await.ok();
+    let headers = [("content-type", "application/json"), ("x-request-id", "slow-one")];
+    let body = json!({"user": "canary-user", "query": "canary-query", "session": "canary-session"});
+    let sent = app.admin().send(reqwest::Method::POST, "/v1/search", &headers, body.to_string().into());
+    assert_eq!(sent.await.ok()["mode"], "rerank");
+    let logs = app.logs();
+    let line = logs.lines().find(|line| line.contains("slow request") && line.contains("slow-one"));
+    let line = line.unwrap_or_else(|| panic!("{logs}"));
+    for part in ["WARN", "/v1/search", "POST", "200", "endpoint_ms", "rank_ms", "db_ms", "admin"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    assert!(!logs.contains("canary"), "{logs}");
+}
+
+#[tokio::test]
+async fn no_request_is_slow_where_that_is_turned_off() {
+    let app = TestApp::builder().set("TOOLRACK_LOG_SLOW_REQUEST_MS", 0).start().await;
+    app.admin().get("/v1/limits").await.ok();
+    assert!(!app.logs().contains("slow request"));
 }

@@ -1,15 +1,17 @@
-//! What an endpoint is sent in secret is sent to it, and stands nowhere else: not in answers, logs, files or copies.
+//! What an endpoint is sent in secret is sent to it, and stands nowhere else: not in answers, logs, files, copies or traces.
 
 use axum::http::Response;
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::collector::Collector;
 use super::endpoint::{Call, Endpoint, json_reply};
 use crate::app::{ADMIN_KEY, TestApp};
 
 const KEY: &str = "sk-canary-key-7d1e90ab";
 const HEADER: &str = "canary-header-text-93af";
+const COLLECTOR_KEY: &str = "otlp-canary-key-55c0d1";
 const MASTER: &str = "c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77c0ffee88";
 
 /// An endpoint that says everything it was told, in every way there is.
@@ -84,11 +86,12 @@ fn files(app: &TestApp) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_stands_in_any_answer_log_file_or_copy() {
-    let endpoint = telltale().await;
-    let mut app = TestApp::builder()
+async fn no_secret_stands_in_any_answer_log_file_copy_or_trace() {
+    let (endpoint, collector) = (telltale().await, Collector::start().await);
+    let mut app = collector
+        .service()
         .set("TOOLRACK_LOG_LEVEL", "trace")
-        .set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true")
+        .set("TOOLRACK_TRACING_OTLP_HEADERS", format!("x-key={COLLECTOR_KEY}"))
         .set("TOOLRACK_SECRETS_MASTER_KEY", MASTER)
         .start()
         .await;
@@ -148,6 +151,9 @@ async fn no_secret_stands_in_any_answer_log_file_or_copy() {
         texts.push(format!("{output:?}"));
     }
     app.stop().await;
+    let traced = collector.sent();
+    assert!(traced.len() > 1 && traced.iter().all(|sent| sent.headers["x-key"] == COLLECTOR_KEY));
+    texts.extend(traced.iter().map(|sent| String::from_utf8_lossy(&sent.body).into_owned()));
     app.set("TOOLRACK_SECRETS_PREVIOUS_MASTER_KEY", MASTER);
     app.set("TOOLRACK_SECRETS_MASTER_KEY", "ab".repeat(32));
     let output = app.command(&["keys", "rotate-master"]);
@@ -161,7 +167,7 @@ async fn no_secret_stands_in_any_answer_log_file_or_copy() {
     texts.push(format!("{:?}", app.command(&["migrate"])));
     texts.extend(files(&app));
 
-    for secret in [KEY, HEADER, MASTER, &MASTER[1..], ADMIN_KEY] {
+    for secret in [KEY, HEADER, COLLECTOR_KEY, MASTER, &MASTER[1..], ADMIN_KEY] {
         let hidden = hex::encode(secret);
         for text in &texts {
             if let Some(at) = text.find(secret).or_else(|| text.find(&hidden)) {
