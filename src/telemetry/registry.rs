@@ -236,3 +236,25 @@ fn status_label(status: StatusCode) -> &'static str {
     };
     known.iter().copied().find(|known| *known == status.as_str()).unwrap_or("other")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_of_buckets_is_taken() {
+        assert!(with_buckets().is_ok());
+    }
+
+    #[test]
+    fn labels_of_requests_do_not_grow_with_what_clients_invent() {
+        let odd = Method::from_bytes(b"BREW").unwrap();
+        let refused = StatusCode::METHOD_NOT_ALLOWED;
+        assert_eq!(
+            (method_label(&odd, StatusCode::OK), method_label(&Method::PUT, refused)),
+            ("other", "other")
+        );
+        assert_eq!(method_label(&Method::PUT, StatusCode::OK), "PUT");
+        assert_eq!((status_label(refused), status_label(StatusCode::IM_A_TEAPOT)), ("405", "other"));
+    }
+}

@@ -136,7 +136,9 @@ pub fn request_span(
         "http.route" = route,
         "url.scheme" = "http",
         "network.protocol.version" = if version == Version::HTTP_2 { "2" } else { "1.1" },
-        "server.address" = ADDRESS.get().map(|address| address.ip().to_string()),
+        // One that means all addresses names none.
+        "server.address" =
+            ADDRESS.get().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string()),
         "server.port" = ADDRESS.get().map(SocketAddr::port),
         "http.response.status_code" = Empty,
         "error.type" = Empty,
