@@ -197,7 +197,7 @@ async fn removing_and_adding_again_is_no_way_around() {
         let refused = scope.patch(&[moved.clone()], remove).await.ok();
         assert_eq!(
             (warned(&refused, "tool_moved"), &refused["added"]["count"]),
-            (vec!["send_mail"], &json!(0))
+            (vec![json!("send_mail")], &json!(0))
         );
     }
     assert_ne!(seen(&user, None).await, before);
