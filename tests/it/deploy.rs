@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use toolrack::telemetry::METRICS;
+
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
 }
@@ -52,6 +54,67 @@ fn every_variable_is_a_setting() {
         }
     }
     assert!(named >= 5, "the files name {named} variables");
+}
+
+/// Every metric that a text names, without what histograms add to it.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let starts = ["toolrack_", "process_"].into_iter().flat_map(|start| text.match_indices(start));
+    let names = starts.map(|(at, _)| text[at..].split(|c| !is_part(c)).next().unwrap());
+    let known = |name: &str| METRICS.iter().any(|metric| metric.name == name);
+    let base = |name| {
+        let ends = ["_bucket", "_count", "_sum"];
+        ends.iter().filter_map(|end| str::strip_suffix(name, end)).find(|base| known(base)).unwrap_or(name)
+    };
+    names.map(base).collect()
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
+    for (file, at_least) in [("prometheus/alerts.yaml", 10), ("grafana/toolrack.json", 25)] {
+        let text = text(file);
+        let named = metrics(&text);
+        assert!(named.len() >= at_least, "{file}: {named:?}");
+        for name in named {
+            assert!(METRICS.iter().any(|metric| metric.name == name), "{file} asks for {name}");
+        }
+    }
+}
+
+#[test]
+fn every_alert_has_its_place_in_the_runbook() {
+    let alerts = text("prometheus/alerts.yaml");
+    let alerts: BTreeSet<&str> =
+        alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let runbook = text("../docs/runbook.md");
+    let described: BTreeSet<&str> = runbook.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert_eq!(alerts, described);
+    let file = text("prometheus/alerts.yaml");
+    for alert in alerts {
+        let line = format!("runbook: docs/runbook.md#{}\n", alert.to_lowercase());
+        assert_eq!(file.matches(&line).count(), 1, "{alert}");
+    }
+}
+
+#[test]
+fn the_manifests_run_the_image_as_it_is() {
+    let (image, deployment) = (text("Dockerfile"), text("kubernetes/deployment.yaml"));
+    let user = image.split("\nUSER ").nth(1).unwrap().split(':').next().unwrap();
+    assert_eq!(deployment.matches(&format!("runAsUser: {user}\n")).count(), 1);
+    let port = image.split("\nEXPOSE ").nth(1).unwrap().lines().next().unwrap();
+    assert!(deployment.contains(&format!("containerPort: {port}\n")));
+    for path in ["/healthz", "/readyz"] {
+        assert!(deployment.contains(&format!("path: {path}\n")), "{path}");
+    }
+    let defaults = text("toolrack.default.toml");
+    let drain_ms: u64 =
+        defaults.split("\ndrain_ms = ").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
+    let number = |after: &str| -> u64 {
+        deployment.split(after).nth(1).unwrap().lines().next().unwrap().parse().unwrap()
+    };
+    assert!(number("terminationGracePeriodSeconds: ") > number("seconds: ") + drain_ms / 1000);
+    // What the service refuses cannot go live by mistake.
+    assert_eq!(text("kubernetes/secret.example.yaml").matches("\"REPLACE\"").count(), 2);
 }
 
 #[test]
