@@ -1,7 +1,7 @@
 // What pages say when they are alone: an address that is nowhere, a form that somebody else sent, a setup that cannot be applied.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { base, finish, rest, shot, signedIn } from './lib.mjs';
+import { base, finish, press, rest, shot, signedIn } from './lib.mjs';
 
 describe('what stands in the way', () => {
   test('what is not there is a page with a way on', async () => {
@@ -18,9 +18,8 @@ describe('what stands in the way', () => {
     await page.goto(`${base}/ui/users/carol/setup/scope`);
     await page.fill('#max_warm_tools', '5');
     await other.goto(`${base}/ui/scopes`);
-    await other.getByRole('button', { name: 'Sign out' }).click();
-    await page.locator('.flow button.primary').click();
-    await page.waitForLoadState();
+    await press(other, other.getByRole('button', { name: 'Sign out' }));
+    await press(page, '.flow button.primary');
     assert.doesNotMatch(await page.locator('main').innerText(), /Nothing to apply/);
     assert.deepEqual(await rest('GET', '/v1/users/carol/config'), {});
     await shot(page, 'signed-out');
@@ -31,14 +30,14 @@ describe('what stands in the way', () => {
     const page = await signedIn();
     await page.goto(`${base}/ui/users/carol/setup/scope`);
     await page.fill('#context_window', '12');
-    await page.locator('.flow button.primary').click();
+    await press(page, '.flow button.primary');
     await page.waitForURL(/setup\/apply/);
     const told = await page.locator('main').innerText();
     assert.match(told, /context_window/);
     await shot(page, 'refused');
-    await page.locator('.flow a', { hasText: 'Back' }).click();
+    await press(page, page.locator('.flow a', { hasText: 'Back' }));
     assert.equal(await page.inputValue('#context_window'), '12');
-    await page.getByRole('button', { name: 'Throw draft away' }).click();
+    await press(page, page.getByRole('button', { name: 'Throw draft away' }));
     await page.waitForURL(/setup\/import/);
     await page.goto(`${base}/ui/users/carol/setup/scope`);
     assert.equal(await page.inputValue('#context_window'), '');

@@ -1,7 +1,7 @@
 // Two tabs in each other's way, and taking a change back.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { base, finish, rest, shot, signedIn } from './lib.mjs';
+import { base, finish, press, rest, shot, signedIn } from './lib.mjs';
 
 describe('conflicts and undo', () => {
   const user = `${base}/ui/users/bob/`;
@@ -22,27 +22,26 @@ describe('conflicts and undo', () => {
   test('who applies second sees both values and goes on', async () => {
     await first.goto(`${user}setup/scope`);
     await first.fill('#max_warm_tools', '7');
-    await first.locator('.flow button.primary').click();
+    await press(first, '.flow button.primary');
     await first.waitForURL(/setup\/apply/);
 
     await second.goto(`${user}setup/versions`);
     await second.locator('summary', { hasText: 'Version 1' }).click();
-    await second.getByRole('button', { name: 'Put version 1 back' }).click();
+    await press(second, second.getByRole('button', { name: 'Put version 1 back' }));
     await second.waitForURL(/restored=1/);
     assert.deepEqual(await config(), { max_warm_tools: 3 });
 
-    await first.getByRole('button', { name: 'Apply to bob' }).click();
-    await first.waitForLoadState();
+    await press(first, first.getByRole('button', { name: 'Apply to bob' }));
     assert.equal(await first.locator('main h1').innerText(), 'Edit conflict');
     const row = first.locator('tbody tr', { hasText: 'max_warm_tools' });
     assert.deepEqual(await row.locator('td .clip').allInnerTexts(), ['3', '7']);
     assert.deepEqual(await config(), { max_warm_tools: 3 }, 'nothing is overwritten');
     await shot(first, 'conflict');
 
-    await first.getByRole('button', { name: 'Go on with these' }).click();
+    await press(first, first.getByRole('button', { name: 'Go on with these' }));
     await first.waitForURL(/setup\/apply/);
     assert.match(await first.locator('ul.diff').innerText(), /3\s+max_warm_tools: 7/);
-    await first.getByRole('button', { name: 'Apply to bob' }).click();
+    await press(first, first.getByRole('button', { name: 'Apply to bob' }));
     await first.waitForURL(/overview/);
     assert.deepEqual(await config(), { max_warm_tools: 7 });
   });
@@ -54,12 +53,12 @@ describe('conflicts and undo', () => {
     assert.match(versions[0], /Version 4.*in force/);
     await second.locator('summary', { hasText: 'Version 2' }).click();
     await shot(second, 'versions');
-    await second.getByRole('button', { name: 'Put version 2 back' }).click();
+    await press(second, second.getByRole('button', { name: 'Put version 2 back' }));
     await second.waitForURL(/restored=2/);
     assert.match(await second.getByRole('status').first().innerText(), /Version 2 was put back/);
     assert.deepEqual(await config(), { max_warm_tools: 4 });
     await second.locator('summary', { hasText: 'Version 4' }).click();
-    await second.getByRole('button', { name: 'Put version 4 back' }).click();
+    await press(second, second.getByRole('button', { name: 'Put version 4 back' }));
     await second.waitForURL(/restored=4/);
     assert.deepEqual(await config(), { max_warm_tools: 7 });
   });
@@ -69,8 +68,7 @@ describe('conflicts and undo', () => {
     await stale.goto(`${user}setup/versions`);
     await stale.locator('summary', { hasText: 'Version 1' }).click();
     await rest('PATCH', '/v1/users/bob/config', { max_warm_tools: 9 });
-    await stale.getByRole('button', { name: 'Put version 1 back' }).click();
-    await stale.waitForLoadState();
+    await press(stale, stale.getByRole('button', { name: 'Put version 1 back' }));
     assert.deepEqual(await config(), { max_warm_tools: 9 });
     await shot(stale, 'stale');
     await stale.close();

@@ -56,11 +56,16 @@ export async function finish(page) {
   assert.deepEqual(page.faults, []);
 }
 
+// Presses what leads to another page, and waits until that one is there.
+export async function press(page, target, how = 'click') {
+  const place = typeof target === 'string' ? page.locator(target) : target;
+  await Promise.all([page.waitForEvent('load'), place[how]()]);
+}
+
 export async function signIn(page, secret = key) {
   await page.goto(`${base}/ui/sign-in`);
   await page.getByLabel(/^(Key|密钥)$/).fill(secret);
-  await page.locator('button.primary').click();
-  await page.waitForLoadState();
+  await press(page, 'button.primary');
 }
 
 export async function signedIn(options) {

@@ -1,7 +1,7 @@
 // Every page, light and dark, on a phone, in Chinese, without JavaScript, and as axe-core sees it.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { axeSource, base, cutOff, finish, open, overflow, rest, shot, signedIn } from './lib.mjs';
+import { axeSource, base, cutOff, finish, open, overflow, press, rest, shot, signedIn } from './lib.mjs';
 
 describe('all pages', () => {
   const alice = '/ui/users/alice/';
@@ -57,12 +57,12 @@ describe('all pages', () => {
     const page = await signedIn();
     await page.goto(`${base}${dora}setup/matcher`);
     await page.fill('#endpoint', 'https://rank.example.com/v2/rerank');
-    await page.click('button[value=on] >> nth=0');
+    await press(page, 'button[value=on] >> nth=0');
     await page.fill('#max_warm_tools', '5');
-    await page.locator('.flow button.primary').click();
+    await press(page, '.flow button.primary');
     await page.goto(`${base}/ui/users/erin/setup/scope`);
     await page.fill('#max_warm_tools', '5');
-    await page.locator('.flow button.primary').click();
+    await press(page, '.flow button.primary');
     await page.waitForURL(/setup\/apply/);
     await rest('PUT', '/v1/users/erin/config', { max_warm_tools: 6, core: ['send_mail'] });
     await finish(page);
@@ -140,13 +140,12 @@ describe('all pages', () => {
         const entry = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name });
         const box = await entry.boundingBox();
         assert.ok(box.height >= 40 && box.y + box.height <= 844, `${name}: ${JSON.stringify(box)}`);
-        await entry.tap();
-        await page.waitForLoadState();
+        await press(page, entry, 'tap');
         assert.equal(await entry.getAttribute('aria-current'), 'page', name);
       }
       // What leads on stands above the menu, not below it.
       await visit(page, `${dora}setup/groups`);
-      await page.locator('.flow a.primary').tap();
+      await press(page, page.locator('.flow a.primary'), 'tap');
       await page.waitForURL(/setup\/matcher/);
       await finish(page);
     });
@@ -162,8 +161,7 @@ describe('all pages', () => {
       await shot(page, `chinese-${name}`);
     }
     // A choice outlives what the browser says.
-    await page.getByRole('link', { name: 'English' }).click();
-    await page.waitForLoadState();
+    await press(page, page.getByRole('link', { name: 'English' }));
     assert.equal(await page.evaluate(() => document.documentElement.lang), 'en');
     await finish(page);
   });
@@ -181,11 +179,10 @@ describe('all pages', () => {
   test('a query that found nothing becomes an alias', async () => {
     const page = await signedIn();
     await visit(page, `${alice}overview`);
-    await page.locator('tr', { hasText: 'qqxx zzvv' }).getByRole('link', { name: 'Make an alias' }).click();
+    await press(page, page.locator('tr', { hasText: 'qqxx zzvv' }).getByRole('link', { name: 'Make an alias' }));
     assert.equal(await page.inputValue('input[name=alias]'), 'qqxx zzvv');
     await page.locator('tbody input[type=checkbox]').first().check();
-    await page.click('button[value=alias]');
-    await page.waitForLoadState();
+    await press(page, 'button[value=alias]');
     assert.match(await page.locator('tbody').innerText(), /qqxx zzvv/);
     assert.equal(await page.inputValue('input[name=alias]'), '');
     await finish(page);
@@ -196,9 +193,9 @@ describe('all pages', () => {
     await visit(page, `${dora}catalog`);
     assert.match(await page.locator('main').innerText(), /1 changed tool waits for approval/);
     const row = page.locator('tbody tr', { hasText: 'send_mail' });
-    await row.getByRole('link', { name: 'change waits' }).click();
+    await press(page, row.getByRole('link', { name: 'change waits' }));
     assert.match(await page.locator('ul.diff').innerText(), /twice/);
-    await page.getByRole('button', { name: 'Approve' }).click();
+    await press(page, page.getByRole('button', { name: 'Approve' }));
     await page.waitForURL(/approved=send_mail/);
     const tool = await rest('GET', '/v1/users/dora/catalog');
     assert.ok(tool.tools.some(({ description }) => description === 'Sends every message twice.'));

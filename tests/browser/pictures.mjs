@@ -1,7 +1,7 @@
 // Makes the pictures of docs/setup.md anew: the flow as an administrator sees it, with the tools of tests/quality.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { base, browser, close, finish, ranker, rest, signedIn } from './lib.mjs';
+import { base, browser, close, finish, press, ranker, rest, signedIn } from './lib.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const folder = here('../../docs/setup');
@@ -30,7 +30,7 @@ async function picture(name) {
 }
 
 const at = (path) => page.goto(`${base}/ui/users/ada/${path}`);
-const on = () => page.locator('.flow .primary').click();
+const on = () => press(page, '.flow .primary');
 const known = 'tell the customer that the parcel is late';
 const best = ['track_parcel', 'reply_to_ticket', 'send_email', 'get_order_status', 'reply_to_email', 'create_ticket'];
 const endpoint = await ranker({ port: 8080, known, best }).catch(() => ranker({ known, best }));
@@ -38,11 +38,11 @@ const endpoint = await ranker({ port: 8080, known, best }).catch(() => ranker({ 
 await at('setup/import');
 await picture('import');
 await page.setInputFiles('#file', here('../quality/tools.jsonl'));
-await page.click('button[value=text]');
+await press(page, 'button[value=text]');
 await page.waitForURL(/review/);
 const decide = async (name, button) => {
   await page.check(`[name=tool][value="${name}"]`);
-  await page.click(`button[value=${button}]`);
+  await press(page, `button[value=${button}]`);
 };
 await decide('github__create_issue', 'core');
 await decide('slack__search_messages', 'exclude');
@@ -51,17 +51,16 @@ await decide('tracker__create_issue', 'alias');
 await picture('review');
 await on();
 const take = page.locator('button[value=take]');
-if (await take.count()) await take.click();
+if (await take.count()) await press(page, take);
 await page.locator('details.fold summary').first().click();
 await picture('groups');
 await on();
 await page.fill('#endpoint', endpoint.url);
 await page.fill('#model', 'bge-reranker-v2-m3');
 await page.fill('#query', known);
-await page.click('button[value=test]');
-await page.waitForLoadState();
+await press(page, 'button[value=test]');
 await picture('matcher');
-await page.click('button[value=skip]');
+await press(page, 'button[value=skip]');
 await page.waitForURL(/scope/);
 await page.check('input[name=keep_missed_queries]');
 await page.fill('#max_warm_tools', '6');

@@ -1,7 +1,7 @@
 // Who may come in, and coming in without a mouse.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { base, finish, key, open, shot, signIn } from './lib.mjs';
+import { base, finish, key, open, press, shot, signIn } from './lib.mjs';
 
 describe('signing in', () => {
   test('a wrong key is told so, and nobody is in', async () => {
@@ -9,7 +9,7 @@ describe('signing in', () => {
     await page.goto(`${base}/ui/users/alice/catalog`);
     assert.match(page.url(), /\/ui\/sign-in\?next=/, 'a page asks for a key first');
     await page.fill('#key', `${key.slice(0, -8)}00000000`);
-    await page.click('button.primary');
+    await press(page, 'button.primary');
     const told = page.getByRole('alert');
     assert.match(await told.innerText(), /^Not signed in:/);
     assert.equal(await page.inputValue('#key'), '', 'the key is not sent back');
@@ -18,9 +18,9 @@ describe('signing in', () => {
     assert.match(page.url(), /\/ui\/sign-in/, 'still outside');
     // The right one leads to where one wanted to go.
     await page.fill('#key', key);
-    await page.click('button.primary');
+    await press(page, 'button.primary');
     assert.equal(page.url(), `${base}/ui/users/alice/catalog`);
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await press(page, page.getByRole('button', { name: 'Sign out' }));
     assert.match(page.url(), /\/ui\/sign-in/);
     await page.goto(`${base}/ui`);
     assert.match(page.url(), /\/ui\/sign-in/, 'the cookie is worth nothing any more');
@@ -79,7 +79,7 @@ describe('signing in', () => {
     await page.goto(`${base}/ui/users/keyboard/setup/review?query=mail`);
     assert.match(await page.locator('main').innerText(), /send_mail/);
     await page.fill('input[name=query]', 'nothing like it');
-    await page.click('form.bar button[type=submit]');
+    await press(page, 'form.bar button[type=submit]');
     assert.match(await page.locator('main').innerText(), /Nothing passes this filter/);
     await shot(page, 'without-javascript');
     await finish(page);

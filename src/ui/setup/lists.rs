@@ -54,11 +54,17 @@ impl Groups<'_> {
         self.0.get_mut("groups")?.get_mut(at)?.as_object_mut()
     }
 
-    /// Renames and describes a group.
+    /// Renames and describes a group, which has these tools: under another name they are its own no more unless it names them.
     pub(super) fn edit(&mut self, name: &str, tools: &[String], new_name: &str, description: &str) {
         let Some(entry) = self.entry(name, tools) else { return };
-        if !new_name.is_empty() {
+        if !new_name.is_empty() && new_name != name {
             entry.insert("name".to_owned(), new_name.into());
+            let named = entry.entry("tools").or_insert_with(|| json!([]));
+            if let Some(named) = named.as_array_mut() {
+                let missing: Vec<Value> =
+                    tools.iter().map(|tool| json!(tool)).filter(|tool| !named.contains(tool)).collect();
+                named.extend(missing);
+            }
         }
         match description {
             "" => drop(entry.shift_remove("description")),
@@ -146,6 +152,18 @@ mod tests {
         );
         let back = edited(after, |groups| groups.forget("planning"));
         assert_eq!(back, json!({}));
+    }
+
+    #[test]
+    fn a_group_takes_its_tools_along_to_another_name() {
+        let before = json!({"groups": [{"name": "jira", "description": "Boards"}]});
+        let same = edited(before.clone(), |groups| groups.edit("jira", &tools(&["a"]), "jira", "Boards"));
+        assert_eq!(same, before, "the upload says which tools these are");
+        let after = edited(before, |groups| groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        assert_eq!(
+            after,
+            json!({"groups": [{"name": "planning", "description": "Boards", "tools": ["a", "b"]}]})
+        );
     }
 
     #[test]
