@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::start::key_file;
+use super::start::{key_file, place};
 use super::{Failure, SettingArgs, print_line};
-use crate::store::{self, Backup, database_file};
+use crate::store::{self, Backup, Place};
 
 /// Arguments of `backup`.
 #[derive(Debug, Args)]
@@ -20,7 +20,15 @@ pub(super) struct BackupArgs {
 /// Makes the file and says what it is, and what is not in it.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let settings = args.settings.load(false)?;
-    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
+    let database = match place(&settings)? {
+        Place::File(file) => file,
+        Place::Server(server) => {
+            return Err(Failure::Failed(format!(
+                "{server} is backed up with the server's own tools: pg_dump --format=custom --file={} DATABASE (docs/backup.md)",
+                args.file.display()
+            )));
+        }
+    };
     let Backup { bytes, schema } = store::backup(&database, &args.file).await.map_err(Failure::new)?;
     print_line(&format!(
         "{} is a backup of {}: {bytes} bytes, schema version {schema}, checked and on the disk",

@@ -87,7 +87,7 @@ struct SettingArgs {
     /// Address to listen on, for example 127.0.0.1:8480; port 0 takes any free one.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where the state is kept, for example sqlite://toolrack.db.
+    /// Where the state is kept, for example sqlite://toolrack.db or postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -144,12 +144,8 @@ fn run_command(command: Command) -> Result<(), Failure> {
         Command::Migrate { settings } => {
             let settings = settings.load(false)?;
             block_on(0, async move {
-                let file = start::migrate(&settings).await?;
-                print_line(&format!(
-                    "{} has the schema of toolrack {}",
-                    file.display(),
-                    env!("CARGO_PKG_VERSION")
-                ))
+                let database = start::migrate(&settings).await?;
+                print_line(&format!("{database} has the schema of toolrack {}", env!("CARGO_PKG_VERSION")))
             })
         }
         Command::Openapi => print_line(&openapi::document().to_pretty_json().map_err(Failure::new)?),
@@ -157,7 +153,8 @@ fn run_command(command: Command) -> Result<(), Failure> {
             let settings = settings.load(false)?;
             settings.origins().iter().try_for_each(|setting| {
                 print_line(&format!("{} = {}  # {}", setting.key, setting.value, setting.origin))
-            })
+            })?;
+            start::place(&settings).map(drop)
         }
         Command::Eval(args) => block_on(0, eval::eval(*args)),
         Command::Keys(args) => {

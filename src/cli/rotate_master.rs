@@ -7,10 +7,10 @@ use clap::Args;
 use secrecy::ExposeSecret as _;
 
 use super::keys::Task;
-use super::start::{key_file, open_store_alone, with_previous_setting};
+use super::start::{SHARED_KEY, key_file, open_store_alone, place, with_previous_setting};
 use super::{Failure, SettingArgs, print_line};
 use crate::config::Settings;
-use crate::store::{KeyFileRotation, MasterKey, Resealed, ServeLock, Store, database_file, reseal_all};
+use crate::store::{KeyFileRotation, MasterKey, Place, Resealed, ServeLock, Store, reseal_all};
 
 /// Arguments of `keys rotate-master`.
 #[derive(Debug, Args)]
@@ -39,12 +39,18 @@ struct Plan {
 
 /// Changes the key, or ends a change that was interrupted.
 pub(super) async fn rotate_master(settings: Settings, from: Option<PathBuf>) -> Result<(), Failure> {
-    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
-    if !database.is_file() {
-        return Err(Failure::Failed(format!("there is no database at {}", database.display())));
-    }
+    let database = place(&settings)?;
     // A service knows the keys that it started with: what another one sealed would read as not set.
-    let _lock = ServeLock::acquire_within(&database, Duration::ZERO).await.map_err(Failure::new)?;
+    let _lock = match &database {
+        Place::File(file) if !file.is_file() => {
+            return Err(Failure::Failed(format!("there is no database at {database}")));
+        }
+        Place::File(file) => {
+            Some(ServeLock::acquire_within(file, Duration::ZERO).await.map_err(Failure::new)?)
+        }
+        // Those that run were started with both keys before this, which nobody can see from here.
+        Place::Server(_) => None,
+    };
     // Before any key file is touched, the database must be one that can be written.
     let store = open_store_alone(&settings, &database).await?;
     let done = rotate(&settings, &database, &*store, from.as_deref()).await;
@@ -65,13 +71,14 @@ struct Done {
 
 async fn rotate(
     settings: &Settings,
-    database: &Path,
+    database: &Place,
     store: &dyn Store,
     from: Option<&Path>,
 ) -> Result<Done, Failure> {
-    let plan = match &settings.secrets.master_key {
-        Some(key) => of_settings(settings, key.expose_secret(), store, from).await?,
-        None => of_file(settings, &key_file(settings, database), store, from).await?,
+    let plan = match (&settings.secrets.master_key, database) {
+        (Some(key), _) => of_settings(settings, key.expose_secret(), store, from).await?,
+        (None, Place::File(file)) => of_file(settings, &key_file(settings, file), store, from).await?,
+        (None, Place::Server(_)) => return Err(Failure::Failed(SHARED_KEY.to_owned())),
     };
     let resealed = reseal_all(store, &plan.key).await.map_err(Failure::new)?;
     Ok(Done { plan, resealed })

@@ -19,7 +19,7 @@ use crate::http::hygiene::Origins;
 use crate::http::layers::{HttpContext, HttpLimits};
 use crate::http::server::ServerLimits;
 use crate::service::Toolrack;
-use crate::store::read_secret_file;
+use crate::store::{Place, read_secret_file};
 use crate::telemetry::Traces;
 use crate::{demo, http, telemetry, ui};
 
@@ -33,7 +33,9 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     let traces = telemetry::start(&settings.log, &settings.tracing).map_err(Failure::new)?;
     let admin_key = admin_key(&settings)?;
     let started = open_served(&settings).await?;
-    telemetry::watch_disk(&started.database);
+    if let Place::File(file) = &started.database {
+        telemetry::watch_disk(file);
+    }
     let listener = bind(settings.listen).await?;
     let auth = auth(&settings, admin_key, &started.service).await?;
     let authentication = match &auth {
@@ -44,7 +46,7 @@ pub(super) async fn serve(settings: Settings) -> Result<(), Failure> {
     let address = listener.local_addr().map_err(Failure::new)?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        database = %started.database.display(),
+        database = %started.database,
         authentication,
         matcher = matcher_state(&settings),
         %address,

@@ -13,8 +13,8 @@ use crate::mcp::{McpClient, NoToolSource, ToolSource};
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
 use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{
-    Check, KeyFileRotation, MasterKey, MasterKeyError, ServeLock, SqliteOptions, SqliteStore, Store,
-    database_file,
+    Check, Committed, KeyFileRotation, MasterKey, MasterKeyError, Place, PostgresStore, ServeLock,
+    SqliteOptions, SqliteStore, Store,
 };
 use crate::telemetry;
 
@@ -25,8 +25,8 @@ const MS_PER_DAY: i64 = 86_400_000;
 pub(super) struct Started {
     pub(super) service: Toolrack,
     pub(super) store: Arc<dyn Store>,
-    pub(super) database: PathBuf,
-    /// Held by the one process that serves the database.
+    pub(super) database: Place,
+    /// Held by the one process that serves a database file.
     _lock: Option<ServeLock>,
 }
 
@@ -44,22 +44,33 @@ impl Started {
     }
 }
 
-/// Opens what `serve` needs; another process that serves the same database is waited for, then refused.
+/// Opens what `serve` needs; another process that serves the same file is waited for, then refused.
 pub(super) async fn open_served(settings: &Settings) -> Result<Started, Failure> {
-    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
-    let lock = ServeLock::acquire(&database).await.map_err(Failure::new)?;
-    open(settings, database, Some(lock)).await
+    let database = place(settings)?;
+    let lock = match &database {
+        Place::File(file) => Some(ServeLock::acquire(file).await.map_err(Failure::new)?),
+        Place::Server(_) => None,
+    };
+    open(settings, database, lock).await
+}
+
+/// Where the settings keep the state.
+pub(super) fn place(settings: &Settings) -> Result<Place, Failure> {
+    Place::parse(settings.database.url.expose()).map_err(Failure::new)
 }
 
 /// Opens what a command beside a running service needs.
 pub(super) async fn open_beside(settings: &Settings) -> Result<Started, Failure> {
-    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
-    open(settings, database, None).await
+    open(settings, place(settings)?, None).await
 }
 
-async fn open(settings: &Settings, database: PathBuf, lock: Option<ServeLock>) -> Result<Started, Failure> {
+async fn open(settings: &Settings, database: Place, lock: Option<ServeLock>) -> Result<Started, Failure> {
     // Beside a running service, that one has looked at the file.
     let check = if lock.is_some() { check(settings) } else { Check::Off };
+    let secrets = &settings.secrets;
+    if matches!(database, Place::Server(_)) && secrets.master_key.is_none() && secrets.key_file.is_none() {
+        return Err(Failure::Failed(SHARED_KEY.to_owned()));
+    }
     let store = open_store(settings, &database, check).await?;
     let master_key = master_key(settings, &database)?;
     match master_key.check(&*store).await {
@@ -122,18 +133,24 @@ fn check(settings: &Settings) -> Check {
     }
 }
 
-async fn open_store(settings: &Settings, database: &Path, check: Check) -> Result<Arc<dyn Store>, Failure> {
-    let options = SqliteOptions { check, max_bytes: settings.database.max_bytes };
-    let store = SqliteStore::open_with(database, options, |group| {
-        telemetry::committed(group.waited, group.took);
-    });
-    Ok(Arc::new(store.await.map_err(Failure::new)?))
+async fn open_store(settings: &Settings, database: &Place, check: Check) -> Result<Arc<dyn Store>, Failure> {
+    let committed = |group: &Committed<'_>| telemetry::committed(group.waited, group.took);
+    match database {
+        Place::File(file) => {
+            let options = SqliteOptions { check, max_bytes: settings.database.max_bytes };
+            let store = SqliteStore::open_with(file, options, committed).await.map_err(Failure::new)?;
+            Ok(Arc::new(store))
+        }
+        Place::Server(server) => {
+            Ok(Arc::new(PostgresStore::connect(server, committed).await.map_err(Failure::new)?))
+        }
+    }
 }
 
 /// Opens the rows alone, for work on a database that nobody serves meanwhile.
 pub(super) async fn open_store_alone(
     settings: &Settings,
-    database: &Path,
+    database: &Place,
 ) -> Result<Arc<dyn Store>, Failure> {
     open_store(settings, database, check(settings)).await
 }
@@ -147,11 +164,21 @@ pub(super) fn key_file(settings: &Settings, database: &Path) -> PathBuf {
     })
 }
 
+/// What is to be done where several processes have to open each other's secrets.
+pub(super) const SHARED_KEY: &str = "a database of PostgreSQL is shared by processes, which all need the same master key: set \
+     secrets.master_key (TOOLRACK_SECRETS_MASTER_KEY) to 64 hexadecimal digits, for example from `openssl rand -hex 32`";
+
 /// The key of the settings or of its file, with those of before that are still named.
-fn master_key(settings: &Settings, database: &Path) -> Result<MasterKey, Failure> {
-    let key = match &settings.secrets.master_key {
-        Some(key) => MasterKey::from_setting(key.expose_secret()).map_err(Failure::new)?,
-        None => {
+fn master_key(settings: &Settings, database: &Place) -> Result<MasterKey, Failure> {
+    let key = match (&settings.secrets.master_key, database) {
+        (Some(key), _) => MasterKey::from_setting(key.expose_secret()).map_err(Failure::new)?,
+        // One that is there was put there by whoever wrote the settings; made here, it would be this process's own.
+        (None, Place::Server(_)) => {
+            let file = settings.secrets.key_file.as_ref();
+            let file = file.ok_or_else(|| Failure::Failed(SHARED_KEY.to_owned()))?;
+            MasterKey::load(file).map_err(Failure::new)?
+        }
+        (None, Place::File(database)) => {
             let file = key_file(settings, database);
             let key = MasterKey::load_or_create(&file).map_err(Failure::new)?;
             match KeyFileRotation::new(&file).old_key().map_err(Failure::new)? {
@@ -198,8 +225,8 @@ fn tool_source(addresses: &AddressPolicy, settings: &Settings) -> Arc<dyn ToolSo
 }
 
 /// Brings a database to the present schema.
-pub(super) async fn migrate(settings: &Settings) -> Result<PathBuf, Failure> {
-    let database = database_file(settings.database.url.expose()).map_err(Failure::new)?;
+pub(super) async fn migrate(settings: &Settings) -> Result<Place, Failure> {
+    let database = place(settings)?;
     open_store_alone(settings, &database).await?.close().await.map_err(Failure::new)?;
     Ok(database)
 }

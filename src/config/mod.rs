@@ -74,11 +74,15 @@ impl DatabaseUrl {
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (address, parameters) = match self.0.split_once('?') {
+            Some((address, _)) => (address, "?..."),
+            None => (self.0.as_str(), ""),
+        };
         let parts =
-            self.0.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1)));
+            address.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1)));
         match parts {
-            Some((scheme, host)) => write!(f, "{scheme}://***@{host}"),
-            None => f.write_str(&self.0),
+            Some((scheme, host)) => write!(f, "{scheme}://***@{host}{parameters}"),
+            None => write!(f, "{address}{parameters}"),
         }
     }
 }

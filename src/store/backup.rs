@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use sqlx::Connection;
 
 use super::check::{Check, check_file, connect_read_only, open_error};
+use super::open::OpenError;
 use super::private_file::open_private;
-use super::sqlite::OpenError;
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
-use super::sqlite::{BUSY_TIMEOUT, OpenError};
+use super::failures::sqlite_code;
+use super::open::OpenError;
+use super::sqlite::BUSY_TIMEOUT;
 
 /// How long [`Check::Quick`] may take: some gigabytes on a common disk. A start must not wait for hours.
 const QUICK_TIME: Duration = Duration::from_secs(10);
@@ -18,7 +20,6 @@ const STEPS_PER_LOOK: i32 = 1000;
 const READONLY: u32 = 8;
 const INTERRUPT: u32 = 9;
 const CORRUPT: u32 = 11;
-const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
@@ -31,17 +32,6 @@ pub enum Check {
     Full,
     #[default]
     Off,
-}
-
-/// The primary result code of SQLite; an extended one has more in its upper bytes.
-pub(super) fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
-    let code = error.as_database_error()?.code()?;
-    code.parse::<u32>().ok().map(|code| code & 0xff)
-}
-
-/// Whether a write had no room.
-pub(super) fn is_full(error: &sqlx::Error) -> bool {
-    sqlite_code(error) == Some(FULL)
 }
 
 /// What an error of SQLite says about the file.

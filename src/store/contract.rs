@@ -1,6 +1,33 @@
-//! What every [`Store`] does, as one suite. It uses the trait only, apart from [`Fixture`].
+//! What every [`Store`] does, as one suite. It uses the trait only, apart from [`Fixture`]. Each part
+//! names its tests at its head: they run on every backend.
+
+/// Makes of functions that take a [`Backend`] tests on each of them.
+macro_rules! on_every_backend {
+    ($($name:ident,)*) => {
+        mod sqlite {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::$name(super::Backend::Sqlite).await;
+                }
+            )*
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    if crate::store::contract::has_postgres() {
+                        super::$name(super::Backend::Postgres).await;
+                    }
+                }
+            )*
+        }
+    };
+}
 
 mod audit;
+mod backend;
 mod keys;
 mod listing_bases;
 mod mcp_servers;
@@ -14,30 +41,30 @@ use std::task::{Context, Waker};
 use secrecy::ExposeSecret;
 
 use super::*;
+use backend::{Backend, Fixture};
+pub(super) use backend::{has_postgres, new_database};
 
-/// A store of its own on a temporary file.
-struct Fixture {
-    directory: tempfile::TempDir,
-    store: Box<dyn Store>,
-}
-
-impl Fixture {
-    async fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let store = open(&directory).await;
-        Self { directory, store }
-    }
-
-    async fn reopen(self) -> Self {
-        self.store.close().await.unwrap();
-        let store = open(&self.directory).await;
-        Self { store, ..self }
-    }
-}
-
-async fn open(directory: &tempfile::TempDir) -> Box<dyn Store> {
-    Box::new(SqliteStore::open(&directory.path().join("t.db"), |_| {}).await.unwrap())
-}
+on_every_backend!(
+    what_was_never_written_reads_as_empty,
+    a_config_revision_never_comes_back,
+    of_writers_with_the_same_revision_one_wins,
+    secrets_are_kept_replaced_cleared_and_go_with_their_config,
+    a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at,
+    a_tool_keeps_when_it_came_and_who_brought_what_it_is,
+    the_largest_catalog_comes_back_byte_for_byte,
+    inline_catalogs_belong_to_one_user_and_expire_with_their_tools,
+    a_session_keeps_what_a_write_does_not_name,
+    sessions_of_one_id_share_nothing_and_start_empty_after_deletion,
+    touches_renew_and_never_revive,
+    a_large_flush_reaches_every_session,
+    listing_pages_through_every_session_once,
+    idle_sessions_expire_oldest_first,
+    vectors_are_kept_by_scope_space_and_text,
+    vectors_in_use_never_expire,
+    a_caller_that_goes_away_does_not_cancel_its_write,
+    a_closed_store_says_so,
+    meta_values_are_settled_by_the_first_write,
+);
 
 fn id(text: &str) -> Id {
     Id::parse(text).unwrap()
@@ -99,9 +126,8 @@ fn touch(key: &SessionKey, last_seen_ms: i64, warm: &[(&str, i64)]) -> SessionTo
     SessionTouch { key: key.clone(), last_seen_ms, ledger: None, warm: warm.collect() }
 }
 
-#[tokio::test]
-async fn what_was_never_written_reads_as_empty() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn what_was_never_written_reads_as_empty(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     assert_eq!(store.scope(&user("u")).await.unwrap(), ScopeRow::default());
     assert_eq!(store.catalog(&CatalogOwner::Scope(user("u"))).await.unwrap(), CatalogRows::default());
     assert_eq!(store.session(&session("u", None, "s")).await.unwrap(), None);
@@ -109,9 +135,8 @@ async fn what_was_never_written_reads_as_empty() {
     store.health().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_config_revision_never_comes_back() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_config_revision_never_comes_back(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let u = user("u");
     let untouched = store.write_config(&u, deletion()).await.unwrap();
     assert_eq!(untouched, ScopeRow::default(), "deleting what is not written changes nothing");
@@ -131,9 +156,8 @@ async fn a_config_revision_never_comes_back() {
     assert_eq!(store.scope(&Scope::Project(id("u"))).await.unwrap(), ScopeRow::default());
 }
 
-#[tokio::test]
-async fn of_writers_with_the_same_revision_one_wins() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn of_writers_with_the_same_revision_one_wins(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let u = user("u");
     let writes = (0..20).map(|_| store.write_config(&u, config("{}", Some(0))));
     let answers = futures_util::future::join_all(writes).await;
@@ -141,9 +165,8 @@ async fn of_writers_with_the_same_revision_one_wins() {
     assert_eq!(store.scope(&u).await.unwrap().raw_revision, 1);
 }
 
-#[tokio::test]
-async fn secrets_are_kept_replaced_cleared_and_go_with_their_config() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn secrets_are_kept_replaced_cleared_and_go_with_their_config(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let key = MasterKey::from_setting(&"5a".repeat(32)).unwrap();
     let u = user("u");
     let set = |name: &str, text: &str| {
@@ -176,9 +199,8 @@ async fn secrets_are_kept_replaced_cleared_and_go_with_their_config() {
     assert!(store.write_config(&u, write(vec![])).await.unwrap().secrets.is_empty());
 }
 
-#[tokio::test]
-async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let (u, owner) = (user("u"), CatalogOwner::Scope(user("u")));
     store.write_config(&u, config("{\"k\":1}", None)).await.unwrap();
     let tools = vec![tool("b", "x", "1"), tool("a", "y", "2"), tool("a", "Z", "3"), tool("a", "é", "4")];
@@ -204,9 +226,8 @@ async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at()
     assert_eq!(store.catalog(&owner).await.unwrap(), CatalogRows::default());
 }
 
-#[tokio::test]
-async fn a_tool_keeps_when_it_came_and_who_brought_what_it_is() {
-    let fixture = Fixture::new().await;
+async fn a_tool_keeps_when_it_came_and_who_brought_what_it_is(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let u = user("u");
     let write = |expected: &str, new: &str, by: &str, now_ms: i64, tools| CatalogWrite {
         by: by.to_owned(),
@@ -238,12 +259,11 @@ async fn a_tool_keeps_when_it_came_and_who_brought_what_it_is() {
     assert_eq!(told(read("x").await), Some((30, 30, "cy".to_owned())));
 }
 
-#[tokio::test]
-async fn the_largest_catalog_comes_back_byte_for_byte() {
-    let fixture = Fixture::new().await;
+async fn the_largest_catalog_comes_back_byte_for_byte(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let tools: Vec<_> = (0..20_000)
         .map(|number| {
-            let text = format!("{{ \"name\":\"t{number}\",\r\n\t\"d\": \"\\u00e9 é 𝄞 \0 ' ; -- $1\"}} ");
+            let text = format!("{{ \"name\":\"t{number}\",\r\n\t\"d\": \"\\u00e9 é 𝄞 ' ; -- $1\"}} ");
             tool(&format!("g{}", number % 7), &format!("t{number:05}"), &text)
         })
         .collect();
@@ -261,9 +281,8 @@ async fn the_largest_catalog_comes_back_byte_for_byte() {
     assert_eq!(rows.tools, sorted[..1]);
 }
 
-#[tokio::test]
-async fn inline_catalogs_belong_to_one_user_and_expire_with_their_tools() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn inline_catalogs_belong_to_one_user_and_expire_with_their_tools(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let key = |user: &str, reference: &str| InlineKey { user: id(user), reference: reference.to_owned() };
     let write = |key: InlineKey, body: &str, now_ms| InlineWrite {
         key,
@@ -297,9 +316,8 @@ async fn inline_catalogs_belong_to_one_user_and_expire_with_their_tools() {
     assert_eq!(rows.tools, [tool("g", "t", "fresh")]);
 }
 
-#[tokio::test]
-async fn a_session_keeps_what_a_write_does_not_name() {
-    let fixture = Fixture::new().await;
+async fn a_session_keeps_what_a_write_does_not_name(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let key = session("u", None, "s");
     let first = SessionWrite {
         settings: Some("{\"x\":1}".to_owned()),
@@ -336,9 +354,8 @@ async fn a_session_keeps_what_a_write_does_not_name() {
     assert_eq!(fixture.store.session(&key).await.unwrap().unwrap().warm, [warm("z", 1, 1)]);
 }
 
-#[tokio::test]
-async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let keys = [
         session("u", None, "s"),
         session("u", Some("p"), "s"),
@@ -361,9 +378,8 @@ async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion() {
     assert!(store.session(&keys[1]).await.unwrap().unwrap().warm.is_empty());
 }
 
-#[tokio::test]
-async fn touches_renew_and_never_revive() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn touches_renew_and_never_revive(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let key = session("u", Some("p"), "s");
     let write = SessionWrite {
         upsert: vec![warm("a", 1, 100), warm("b", 2, 100)],
@@ -382,9 +398,8 @@ async fn touches_renew_and_never_revive() {
     assert_eq!(store.session(&gone).await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn a_large_flush_reaches_every_session() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_large_flush_reaches_every_session(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let keys: Vec<_> = (0..1_500).map(|number| session("u", None, &format!("s{number:04}"))).collect();
     let writes = keys.iter().map(|key| {
         store.write_session(SessionWrite {
@@ -402,9 +417,8 @@ async fn a_large_flush_reaches_every_session() {
     }
 }
 
-#[tokio::test]
-async fn listing_pages_through_every_session_once() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn listing_pages_through_every_session_once(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for project in [None, Some("p"), Some("q")] {
         for name in ["c", "a", "b"] {
             let write = SessionWrite {
@@ -437,9 +451,8 @@ async fn listing_pages_through_every_session_once() {
     assert!(pages(ProjectFilter::Only(Some(id("none")))).await.is_empty());
 }
 
-#[tokio::test]
-async fn idle_sessions_expire_oldest_first() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn idle_sessions_expire_oldest_first(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for (name, seen) in [("a", 30), ("b", 10), ("c", 20), ("d", 40)] {
         let write = SessionWrite {
             upsert: vec![warm("t", 1, 1)],
@@ -456,9 +469,8 @@ async fn idle_sessions_expire_oldest_first() {
     assert!(store.session(&session("u", None, "a")).await.unwrap().unwrap().warm.is_empty());
 }
 
-#[tokio::test]
-async fn vectors_are_kept_by_scope_space_and_text() {
-    let fixture = Fixture::new().await;
+async fn vectors_are_kept_by_scope_space_and_text(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let digest = |text: &str| Digest::of(text.as_bytes());
     let space = |owner: Scope, space: &str| VectorSpace { owner, space: digest(space) };
     let row = |text: &str, vector: &[u8], used_at_ms| VectorRow {
@@ -500,9 +512,8 @@ async fn vectors_are_kept_by_scope_space_and_text() {
     assert_eq!((count(&mine).await, count(&next).await, count(&theirs).await), (1, 0, 1));
 }
 
-#[tokio::test]
-async fn vectors_in_use_never_expire() {
-    let fixture = Fixture::new().await;
+async fn vectors_in_use_never_expire(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let digest = |at: i64| Digest::of(&at.to_le_bytes());
     let space = VectorSpace { owner: user("u"), space: digest(-1) };
     let rows = (0..300).map(|at| VectorRow { text: digest(at), vector: vec![1], used_at_ms: at });
@@ -514,9 +525,8 @@ async fn vectors_in_use_never_expire() {
     assert_eq!(fixture.store.vectors(&space, &texts).await.unwrap().len(), 299);
 }
 
-#[tokio::test]
-async fn a_caller_that_goes_away_does_not_cancel_its_write() {
-    let fixture = Fixture::new().await;
+async fn a_caller_that_goes_away_does_not_cancel_its_write(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let key = session("u", None, "s");
     let write = SessionWrite { upsert: vec![warm("a", 1, 1)], ..SessionWrite::new(key.clone(), 1) };
     let mut given_up = fixture.store.write_session(write);
@@ -526,9 +536,8 @@ async fn a_caller_that_goes_away_does_not_cancel_its_write() {
     assert_eq!(fixture.store.session(&key).await.unwrap().unwrap().warm, [warm("a", 1, 1)]);
 }
 
-#[tokio::test]
-async fn a_closed_store_says_so() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_closed_store_says_so(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     store.close().await.unwrap();
     store.close().await.unwrap();
     assert!(matches!(store.health().await, Err(StoreError::Closed)));
@@ -537,9 +546,8 @@ async fn a_closed_store_says_so() {
     assert!(matches!(write, Err(StoreError::Closed)));
 }
 
-#[tokio::test]
-async fn meta_values_are_settled_by_the_first_write() {
-    let fixture = Fixture::new().await;
+async fn meta_values_are_settled_by_the_first_write(on: Backend) {
+    let fixture = Fixture::new(on).await;
     assert_eq!(fixture.store.init_meta("k", "first".to_owned()).await.unwrap(), "first");
     assert_eq!(fixture.store.init_meta("k", "second".to_owned()).await.unwrap(), "first");
     let fixture = fixture.reopen().await;

@@ -1,7 +1,8 @@
 //! Durable state: scopes with their configs, secrets, catalogs, reviews and MCP servers, inline catalogs, sessions, warm sets and
 //! the listings that sessions keep, keys, usage, setups, and the log of changes.
 //!
-//! [`Store`] is all that the service knows of a database; [`SqliteStore`] implements it on one SQLite file.
+//! [`Store`] is all that the service knows of a database; [`SqlStore`] implements it, on one SQLite file ([`SqliteStore`]) or in a database of a PostgreSQL server
+//! ([`PostgresStore`]).
 //! This module owns rows and their transactions. It does not know what a config document, a tool body or a
 //! session's settings mean (texts are kept byte for byte), it reads no clock (every time is passed in, as
 //! milliseconds since the Unix epoch), and it never sees a secret in the clear: sealing is done by the caller
@@ -13,20 +14,29 @@
 //! - a caller that drops the future of a write does not cancel the write;
 //! - a write happens as a whole or not at all, and one that fails does not touch others;
 //! - a read shows one moment: a catalog never comes with the version of another.
+//!
+//! No text holds the character NUL, which PostgreSQL does not take: JSON text never does.
 
 mod audit;
 mod backup;
 mod check;
+mod engine;
+mod failures;
 mod keys;
 mod lock;
 mod mcp_servers;
+mod open;
+mod postgres;
 mod private_file;
 mod reviews;
 mod room;
 mod rotation;
+mod schema;
 mod secrets;
+mod server;
 mod setup;
 mod sql;
+mod sql_store;
 mod sqlite;
 mod usage;
 mod writer;
@@ -52,14 +62,18 @@ pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use mcp_servers::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote, mcp_secret};
+pub use open::{OpenError, Place, database_file};
+pub use postgres::PostgresStore;
 pub use private_file::{SecretFileError, read_secret_file};
 pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, ReviewWrite};
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
+pub use server::Server;
 pub use setup::{
     CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite,
 };
-pub use sqlite::{OpenError, SqliteOptions, SqliteStore, database_file};
+pub use sql_store::SqlStore;
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use usage::{MissedQuery, ToolUsageAdd, ToolUsageRow, UsageAdd, UsageRow, UsageStore};
 
 /// Why a read or a write did not happen.

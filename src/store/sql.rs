@@ -156,13 +156,13 @@ pub(super) const INLINE_EXPIRE: &str = "DELETE FROM inline_catalogs WHERE (user_
 
 /// Sessions of a user, as far as $2.
 pub(super) const SESSIONS_COUNT: &str =
-    "SELECT COUNT(*) FROM (SELECT 1 FROM sessions WHERE user_id = $1 LIMIT $2) AS some";
+    "SELECT COUNT(*) FROM (SELECT 1 FROM sessions WHERE user_id = $1 LIMIT $2) AS few";
 
 pub(super) const SESSION_EXISTS: &str =
     "SELECT 1 FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
 
 /// The session in the first row, then its warm set: one statement, so one moment, and the settings once.
-pub(super) const SESSION: &str = "SELECT 0 AS part, settings AS text1, ledger AS text2, created_at AS number1, \
+pub(super) const SESSION: &str = "SELECT CAST(0 AS BIGINT) AS part, settings AS text1, ledger AS text2, created_at AS number1, \
      last_seen AS number2, 0 AS flag1, 0 AS flag2 \
      FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
      UNION ALL SELECT 1, tool_group, tool_name, first_seq, last_used, pinned, pending \

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use sqlx::Database;
 use sqlx::query::Query;
-use sqlx::sqlite::SqliteArguments;
-use sqlx::{Sqlite, SqliteConnection};
 
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
 use super::audit::note;
+use super::engine::Engine;
 use super::reviews;
 use super::setup::note_version;
 use super::sql::{self, RowsSql};
-use super::sqlite::{inline_owner, project_text, read_scope};
+use super::sql_store::{inline_owner, project_text, read_scope};
 use super::usage::forget_missed_queries;
 use super::writer::Operation;
 use super::{
@@ -23,15 +23,20 @@ use super::{
     VectorSpace, WarmRow, WriteNotes,
 };
 
-pub(super) type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
+// What changes many rows at once keeps others of its kind out: each might wait for a row that another one has.
+const ALL_INLINE: &str = "inline";
+const ALL_LISTING_BASES: &str = "listing_bases";
+const ALL_SESSIONS: &str = "sessions";
+
+pub(super) type Statement<'q, E> = Query<'q, E, <E as Database>::Arguments>;
 
 /// Runs a many-row statement over all rows, in as few executions as its sizes allow.
-pub(super) async fn execute_rows<T: Sync>(
-    connection: &mut SqliteConnection,
+pub(super) async fn execute_rows<E: Engine, T: Sync>(
+    connection: &mut E::Connection,
     rows_sql: &'static RowsSql,
     fixed: &[&str],
     rows: &[T],
-    bind: impl for<'q> Fn(Statement<'q>, &T) -> Statement<'q> + Send,
+    bind: impl for<'q> Fn(Statement<'q, E>, &T) -> Statement<'q, E> + Send,
 ) -> Result<(), StoreError> {
     let mut rest = rows;
     while let Some((text, size)) = rows_sql.next(rest.len()) {
@@ -49,19 +54,19 @@ pub(super) async fn execute_rows<T: Sync>(
     Ok(())
 }
 
-pub(super) fn bind_tool_key<'q>(statement: Statement<'q>, tool: &ToolKey) -> Statement<'q> {
+pub(super) fn bind_tool_key<'q, E: Engine>(statement: Statement<'q, E>, tool: &ToolKey) -> Statement<'q, E> {
     statement.bind(&*tool.group).bind(&*tool.name)
 }
 
 /// Stores tools of an owner that `by` uploaded.
-async fn put_tools(
-    connection: &mut SqliteConnection,
+async fn put_tools<E: Engine>(
+    connection: &mut E::Connection,
     [kind, id]: [&str; 2],
     by: &str,
     now_ms: i64,
     tools: &[ToolRow],
 ) -> Result<(), StoreError> {
-    execute_rows(connection, &sql::TOOLS_PUT, &[kind, id, by], tools, move |statement, tool| {
+    execute_rows::<E, _>(connection, &sql::TOOLS_PUT, &[kind, id, by], tools, move |statement, tool| {
         [tool.group.as_str(), &tool.name, &tool.body, &tool.digest, &tool.tokens]
             .into_iter()
             .fold(statement, Statement::bind)
@@ -71,7 +76,7 @@ async fn put_tools(
     .await
 }
 
-fn bind_warm<'q>(statement: Statement<'q>, row: &WarmRow) -> Statement<'q> {
+fn bind_warm<'q, E: Engine>(statement: Statement<'q, E>, row: &WarmRow) -> Statement<'q, E> {
     bind_tool_key(statement, &row.tool)
         .bind(row.first_seq)
         .bind(row.last_used_ms)
@@ -89,10 +94,12 @@ pub(super) struct ScopeState {
     catalog_version: String,
 }
 
-pub(super) async fn scope_state(
-    connection: &mut SqliteConnection,
+/// Keeps other writes of the scope out until the end of the transaction.
+pub(super) async fn scope_state<E: Engine>(
+    connection: &mut E::Connection,
     scope: &Scope,
 ) -> Result<ScopeState, StoreError> {
+    E::exclude(connection, &format!("scope/{}/{}", scope.kind(), scope.id())).await?;
     let row: Option<(i64, i64, String)> = sqlx::query_as(sql::SCOPE_STATE)
         .bind(scope.kind())
         .bind(scope.id().as_str())
@@ -107,8 +114,8 @@ pub(super) async fn scope_state(
 }
 
 /// Counts a scope that begins with this write.
-pub(super) async fn begin(
-    connection: &mut SqliteConnection,
+pub(super) async fn begin<E: Engine>(
+    connection: &mut E::Connection,
     state: &ScopeState,
     notes: &WriteNotes,
 ) -> Result<(), StoreError> {
@@ -123,27 +130,27 @@ pub(super) struct WriteConfig {
     pub(super) write: ConfigWrite,
 }
 
-impl Operation for WriteConfig {
+impl<E: Engine> Operation<E> for WriteConfig {
     type Output = ScopeRow;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<ScopeRow, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<ScopeRow, StoreError> {
         let Self { scope, write } = self;
         let (kind, id) = (scope.kind(), scope.id().as_str());
-        let state = scope_state(connection, scope).await?;
+        let state = scope_state::<E>(connection, scope).await?;
         if write.expected_raw_revision.is_some_and(|expected| expected != state.raw_revision) {
             return Err(StoreError::Conflict);
         }
         match &write.config {
             Some(config) => {
-                begin(connection, &state, &write.notes).await?;
+                begin::<E>(connection, &state, &write.notes).await?;
                 let put =
                     sqlx::query(sql::CONFIG_PUT).bind(kind).bind(id).bind(config.as_str()).bind(write.now_ms);
                 put.execute(&mut *connection).await?;
                 for change in &write.secrets {
-                    change_secret(connection, [kind, id], change).await?;
+                    change_secret::<E>(connection, [kind, id], change).await?;
                 }
                 let actor = write.notes.audit.as_ref().map_or("", |audit| &audit.entry.actor);
-                note_version(connection, [kind, id], write.now_ms, actor).await?;
+                note_version::<E>(connection, [kind, id], write.now_ms, actor).await?;
             }
             None if state.written => {
                 let delete = sqlx::query(sql::CONFIG_DELETE).bind(kind).bind(id).bind(write.now_ms);
@@ -153,20 +160,21 @@ impl Operation for WriteConfig {
             None => return read_scope(connection, scope).await,
         }
         if write.forget_missed_queries {
-            forget_missed_queries(connection, scope).await?;
+            forget_missed_queries::<E>(connection, scope).await?;
         }
         let row = read_scope(&mut *connection, scope).await?;
         if let Some(audit) = &write.notes.audit {
             let before = if state.written { state.raw_revision } else { 0 };
-            note(connection, audit, Some(before.to_string()), Some(row.config_revision.to_string())).await?;
+            note::<E>(connection, audit, Some(before.to_string()), Some(row.config_revision.to_string()))
+                .await?;
         }
         Ok(row)
     }
 }
 
 /// Stores or clears one secret of a scope.
-pub(super) async fn change_secret(
-    connection: &mut SqliteConnection,
+pub(super) async fn change_secret<E: Engine>(
+    connection: &mut E::Connection,
     [kind, id]: [&str; 2],
     change: &SecretChange,
 ) -> Result<(), StoreError> {
@@ -191,28 +199,28 @@ pub(super) struct WriteCatalog {
 
 impl WriteCatalog {
     /// Refuses a write that was made for another version.
-    pub(super) async fn check(&self, connection: &mut SqliteConnection) -> Result<ScopeState, StoreError> {
-        let state = scope_state(connection, &self.scope).await?;
+    pub(super) async fn check<E: Engine>(
+        &self,
+        connection: &mut E::Connection,
+    ) -> Result<ScopeState, StoreError> {
+        let state = scope_state::<E>(connection, &self.scope).await?;
         if state.catalog_version != self.write.expected_version {
             return Err(StoreError::Conflict);
         }
-        reviews::check(connection, &self.scope, &self.write.reviews).await?;
+        reviews::check::<E>(connection, &self.scope, &self.write.reviews).await?;
         Ok(state)
     }
 }
 
-impl Operation for WriteCatalog {
+impl<E: Engine> Operation<E> for WriteCatalog {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let Self { scope, write } = self;
         let owner = [scope.kind(), scope.id().as_str()];
-        let state = self.check(connection).await?;
-        begin(connection, &state, &write.notes).await?;
-        reviews::write(connection, scope, &write.reviews, &write.by, write.now_ms).await?;
-        if let Some(audit) = &write.notes.audit {
-            note(connection, audit, None, None).await?;
-        }
+        let state = self.check::<E>(connection).await?;
+        begin::<E>(connection, &state, &write.notes).await?;
+        reviews::write::<E>(connection, scope, &write.reviews, &write.by, write.now_ms).await?;
         let empties = write.new_version.is_empty();
         sqlx::query(sql::CATALOG_VERSION_PUT)
             .bind(owner[0])
@@ -222,25 +230,34 @@ impl Operation for WriteCatalog {
             .execute(&mut *connection)
             .await?;
         if empties {
-            return delete_tools(connection, owner).await;
+            delete_tools::<E>(connection, owner).await?;
+        } else {
+            execute_rows::<E, _>(connection, &sql::TOOLS_REMOVE, &owner, &write.remove, bind_tool_key)
+                .await?;
+            put_tools::<E>(connection, owner, &write.by, write.now_ms, &write.upsert).await?;
         }
-        execute_rows(connection, &sql::TOOLS_REMOVE, &owner, &write.remove, bind_tool_key).await?;
-        put_tools(connection, owner, &write.by, write.now_ms, &write.upsert).await
+        // Last, because other entries wait for this one.
+        match &write.notes.audit {
+            Some(audit) => note::<E>(connection, audit, None, None).await,
+            None => Ok(()),
+        }
     }
 }
 
-async fn delete_tools(connection: &mut SqliteConnection, owner: [&str; 2]) -> Result<(), StoreError> {
+async fn delete_tools<E: Engine>(connection: &mut E::Connection, owner: [&str; 2]) -> Result<(), StoreError> {
     sqlx::query(sql::TOOLS_DELETE).bind(owner[0]).bind(owner[1]).execute(connection).await?;
     Ok(())
 }
 
 pub(super) struct WriteInline(pub(super) InlineWrite);
 
-impl Operation for WriteInline {
+impl<E: Engine> Operation<E> for WriteInline {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let Self(InlineWrite { key, version, tools, now_ms }) = self;
+        let owner_id = inline_owner(key);
+        E::exclude(connection, &format!("inline/{owner_id}")).await?;
         let stored: Option<(String,)> = sqlx::query_as(sql::INLINE_VERSION)
             .bind(key.user.as_str())
             .bind(key.reference.as_str())
@@ -248,9 +265,8 @@ impl Operation for WriteInline {
             .await?;
         if stored.is_some() {
             let touch = InlineTouch { key: key.clone(), last_used_ms: *now_ms };
-            return TouchInline(vec![touch]).apply(connection).await;
+            return Operation::<E>::apply(&TouchInline(vec![touch]), connection).await;
         }
-        let owner_id = inline_owner(key);
         sqlx::query(sql::INLINE_PUT)
             .bind(key.user.as_str())
             .bind(key.reference.as_str())
@@ -259,17 +275,18 @@ impl Operation for WriteInline {
             .execute(&mut *connection)
             .await?;
         // What an agent carries has no history.
-        put_tools(connection, ["inline", &owner_id], "", *now_ms, tools).await
+        put_tools::<E>(connection, ["inline", &owner_id], "", *now_ms, tools).await
     }
 }
 
 pub(super) struct TouchInline(pub(super) Vec<InlineTouch>);
 
-impl Operation for TouchInline {
+impl<E: Engine> Operation<E> for TouchInline {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::INLINE_TOUCH, &[], &self.0, |statement, touch| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL_INLINE).await?;
+        execute_rows::<E, _>(connection, &sql::INLINE_TOUCH, &[], &self.0, |statement, touch| {
             statement
                 .bind(touch.key.user.as_str())
                 .bind(touch.key.reference.as_str())
@@ -284,10 +301,11 @@ pub(super) struct ExpireInline {
     pub(super) limit: u32,
 }
 
-impl Operation for ExpireInline {
+impl<E: Engine> Operation<E> for ExpireInline {
     type Output = Vec<InlineKey>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<InlineKey>, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Vec<InlineKey>, StoreError> {
+        E::exclude(connection, ALL_INLINE).await?;
         let rows: Vec<(String, String)> = sqlx::query_as(sql::INLINE_EXPIRE)
             .bind(self.before_ms)
             .bind(i64::from(self.limit))
@@ -296,7 +314,7 @@ impl Operation for ExpireInline {
         let mut expired = Vec::with_capacity(rows.len());
         for (user, reference) in rows {
             let key = InlineKey { user: stored_id(&user)?, reference };
-            delete_tools(connection, ["inline", &inline_owner(&key)]).await?;
+            delete_tools::<E>(connection, ["inline", &inline_owner(&key)]).await?;
             expired.push(key);
         }
         Ok(expired)
@@ -310,13 +328,14 @@ pub(super) struct WriteVectors {
     pub(super) most: u32,
 }
 
-impl Operation for WriteVectors {
+impl<E: Engine> Operation<E> for WriteVectors {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let space = space_columns(&self.space);
+        E::exclude(connection, &format!("vectors/{}/{}", space[0], space[1])).await?;
         let fixed = space.each_ref().map(String::as_str);
-        execute_rows(connection, &sql::VECTORS_PUT, &fixed, &self.rows, |statement, row| {
+        execute_rows::<E, _>(connection, &sql::VECTORS_PUT, &fixed, &self.rows, |statement, row| {
             statement.bind(row.text.to_string()).bind(row.vector.clone()).bind(row.used_at_ms)
         })
         .await?;
@@ -329,10 +348,10 @@ impl Operation for WriteVectors {
 
 pub(super) struct DropVectors(pub(super) VectorSpace);
 
-impl Operation for DropVectors {
+impl<E: Engine> Operation<E> for DropVectors {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let [kind, id, space] = space_columns(&self.0);
         sqlx::query(sql::VECTORS_DROP).bind(kind).bind(id).bind(space).execute(&mut *connection).await?;
         Ok(())
@@ -345,14 +364,15 @@ pub(super) struct TouchVectors {
     pub(super) now_ms: i64,
 }
 
-impl Operation for TouchVectors {
+impl<E: Engine> Operation<E> for TouchVectors {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let [kind, id, space] = space_columns(&self.space);
+        E::exclude(connection, &format!("vectors/{kind}/{id}")).await?;
         let now = self.now_ms.to_string();
         let fixed = [kind.as_str(), &id, &space, &now];
-        execute_rows(connection, &sql::VECTORS_TOUCH, &fixed, &self.texts, |statement, text| {
+        execute_rows::<E, _>(connection, &sql::VECTORS_TOUCH, &fixed, &self.texts, |statement, text| {
             statement.bind(text.to_string())
         })
         .await
@@ -364,12 +384,12 @@ pub(super) struct ExpireVectors {
     pub(super) limit: u32,
 }
 
-impl Operation for ExpireVectors {
+impl<E: Engine> Operation<E> for ExpireVectors {
     type Output = u64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<u64, StoreError> {
         let expire = sqlx::query(sql::VECTORS_EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
-        Ok(expire.execute(&mut *connection).await?.rows_affected())
+        Ok(E::rows_affected(&expire.execute(&mut *connection).await?))
     }
 }
 
@@ -385,10 +405,10 @@ pub(super) struct WriteListingBase {
     pub(super) now_ms: i64,
 }
 
-impl Operation for WriteListingBase {
+impl<E: Engine> Operation<E> for WriteListingBase {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let put = sqlx::query(sql::LISTING_BASE_PUT).bind(self.digest.to_string()).bind(&*self.body);
         put.bind(self.now_ms).execute(connection).await?;
         Ok(())
@@ -397,11 +417,12 @@ impl Operation for WriteListingBase {
 
 pub(super) struct TouchListingBases(pub(super) Vec<ListingBaseTouch>);
 
-impl Operation for TouchListingBases {
+impl<E: Engine> Operation<E> for TouchListingBases {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::LISTING_BASES_TOUCH, &[], &self.0, |statement, touch| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL_LISTING_BASES).await?;
+        execute_rows::<E, _>(connection, &sql::LISTING_BASES_TOUCH, &[], &self.0, |statement, touch| {
             statement.bind(touch.digest.to_string()).bind(touch.last_used_ms)
         })
         .await
@@ -413,10 +434,11 @@ pub(super) struct ExpireListingBases {
     pub(super) limit: u32,
 }
 
-impl Operation for ExpireListingBases {
+impl<E: Engine> Operation<E> for ExpireListingBases {
     type Output = Vec<Digest>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<Digest>, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Vec<Digest>, StoreError> {
+        E::exclude(connection, ALL_LISTING_BASES).await?;
         let expire =
             sqlx::query_as(sql::LISTING_BASES_EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
         let rows: Vec<(String,)> = expire.fetch_all(connection).await?;
@@ -427,13 +449,14 @@ impl Operation for ExpireListingBases {
 
 pub(super) struct WriteSession(pub(super) SessionWrite);
 
-impl Operation for WriteSession {
+impl<E: Engine> Operation<E> for WriteSession {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let Self(write) = self;
         let session = session_columns(&write.key);
         if let Some(most) = write.most {
+            E::exclude(connection, &format!("sessions/{}", session[0])).await?;
             let count = sqlx::query_as(sql::SESSIONS_COUNT).bind(session[0]).bind(i64::from(most));
             let (count,): (i64,) = count.fetch_one(&mut *connection).await?;
             let known = bind_session(sqlx::query(sql::SESSION_EXISTS), &write.key);
@@ -450,10 +473,10 @@ impl Operation for WriteSession {
         if write.clear {
             bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
         }
-        execute_rows(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
-        execute_rows(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await?;
+        execute_rows::<E, _>(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
+        execute_rows::<E, _>(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await?;
         match &write.audit {
-            Some(audit) => note(connection, audit, None, None).await,
+            Some(audit) => note::<E>(connection, audit, None, None).await,
             None => Ok(()),
         }
     }
@@ -461,18 +484,19 @@ impl Operation for WriteSession {
 
 pub(super) struct TouchSessions(pub(super) Vec<SessionTouch>);
 
-impl Operation for TouchSessions {
+impl<E: Engine> Operation<E> for TouchSessions {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL_SESSIONS).await?;
+        execute_rows::<E, _>(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
             bind_session(statement, &touch.key).bind(touch.last_seen_ms).bind(touch.ledger.as_deref())
         })
         .await?;
         let of_session = |session| move |warm| (session, warm);
         let warm: Vec<_> =
             self.0.iter().flat_map(|touch| touch.warm.iter().map(of_session(&touch.key))).collect();
-        execute_rows(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (key, touch)| {
+        execute_rows::<E, _>(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (key, touch)| {
             bind_tool_key(bind_session(statement, key), &touch.tool).bind(touch.last_used_ms)
         })
         .await
@@ -484,14 +508,14 @@ pub(super) struct DeleteSession {
     pub(super) audit: Option<AuditWrite>,
 }
 
-impl Operation for DeleteSession {
+impl<E: Engine> Operation<E> for DeleteSession {
     type Output = bool;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
         let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.key);
-        let existed = delete.execute(&mut *connection).await?.rows_affected() > 0;
+        let existed = E::rows_affected(&delete.execute(&mut *connection).await?) > 0;
         if let Some(audit) = self.audit.as_ref().filter(|_| existed) {
-            note(connection, audit, None, None).await?;
+            note::<E>(connection, audit, None, None).await?;
         }
         Ok(existed)
     }
@@ -502,10 +526,11 @@ pub(super) struct ExpireSessions {
     pub(super) limit: u32,
 }
 
-impl Operation for ExpireSessions {
+impl<E: Engine> Operation<E> for ExpireSessions {
     type Output = Vec<SessionKey>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Vec<SessionKey>, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Vec<SessionKey>, StoreError> {
+        E::exclude(connection, ALL_SESSIONS).await?;
         let rows: Vec<(String, String, String)> = sqlx::query_as(sql::SESSIONS_EXPIRE)
             .bind(self.before_ms)
             .bind(i64::from(self.limit))
@@ -529,10 +554,10 @@ pub(super) struct ResealSecrets {
     pub(super) meta: (String, String),
 }
 
-impl Operation for ResealSecrets {
+impl<E: Engine> Operation<E> for ResealSecrets {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         for Reseal { place, sealed } in &self.changes {
             let reseal = sqlx::query(sql::SECRET_RESEAL)
                 .bind(place.scope.kind())
@@ -540,7 +565,7 @@ impl Operation for ResealSecrets {
                 .bind(place.name.as_str())
                 .bind(hex::encode(&place.sealed))
                 .bind(hex::encode(sealed));
-            if reseal.execute(&mut *connection).await?.rows_affected() == 0 {
+            if E::rows_affected(&reseal.execute(&mut *connection).await?) == 0 {
                 return Err(StoreError::Corrupt("secret, which changed meanwhile,"));
             }
         }
@@ -555,10 +580,10 @@ pub(super) struct InitMeta {
     pub(super) value: String,
 }
 
-impl Operation for InitMeta {
+impl<E: Engine> Operation<E> for InitMeta {
     type Output = String;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<String, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<String, StoreError> {
         let insert = sqlx::query_as(sql::META_INIT).bind(self.key.as_str()).bind(self.value.as_str());
         let (stored,): (String,) = insert.fetch_one(connection).await?;
         Ok(stored)
@@ -570,7 +595,7 @@ fn session_columns(key: &SessionKey) -> [&str; 3] {
     [key.user.as_str(), project_text(key.project.as_ref()), key.session.as_str()]
 }
 
-fn bind_session<'q>(statement: Statement<'q>, key: &SessionKey) -> Statement<'q> {
+fn bind_session<'q, E: Engine>(statement: Statement<'q, E>, key: &SessionKey) -> Statement<'q, E> {
     session_columns(key).into_iter().fold(statement, Query::bind)
 }
 

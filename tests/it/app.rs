@@ -26,6 +26,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Builder {
     settings: Vec<(String, String)>,
+    database: Option<String>,
     no_auth: bool,
     without_key: bool,
 }
@@ -34,6 +35,12 @@ impl Builder {
     /// A setting by its variable: `.set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true")`.
     pub(crate) fn set(mut self, variable: &str, value: impl ToString) -> Self {
         self.settings.push((variable.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Another database than a file of its own.
+    pub(crate) fn database(mut self, url: &str) -> Self {
+        self.database = Some(url.to_owned());
         self
     }
 
@@ -76,7 +83,10 @@ impl Process {
         let log = File::options().create(true).append(true).open(log_file(folder)).expect("a log file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--database-url"]);
-        command.arg(format!("sqlite://{}", folder.join("toolrack.db").display()));
+        match &builder.database {
+            Some(url) => command.arg(url),
+            None => command.arg(format!("sqlite://{}", folder.join("toolrack.db").display())),
+        };
         // Nothing of the developer's own settings or proxies may reach the service.
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         if builder.no_auth {
@@ -141,7 +151,7 @@ pub(crate) struct TestApp {
 
 impl TestApp {
     pub(crate) fn builder() -> Builder {
-        Builder { settings: Vec::new(), no_auth: false, without_key: false }
+        Builder { settings: Vec::new(), database: None, no_auth: false, without_key: false }
     }
 
     /// Default settings, with the admin key.

@@ -38,6 +38,7 @@ mod native;
 mod openapi;
 mod overview_page;
 mod pages;
+mod postgres;
 mod prompt_cache;
 mod properties;
 mod provider_rules;

@@ -1,8 +1,8 @@
 //! The log of changes: an entry is written in the transaction of the change that it tells of. What an action or a summary
 //! means is not known here.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use async_trait::async_trait;
 
@@ -70,4 +70,4 @@ pub trait AuditStore {
     async fn expire_audit(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError>;
 }
 
-pub(super) use sqlite::note;
+pub(super) use rows::note;

@@ -3,6 +3,13 @@
 use super::*;
 use crate::store::{AuditEntry, AuditQuery, AuditRow, AuditWrite, Beginner};
 
+on_every_backend!(
+    an_entry_stands_with_its_change_or_not_at_all,
+    the_oldest_entries_go,
+    a_key_begins_so_many_scopes_and_no_more,
+    a_user_begins_so_many_sessions_and_no_more,
+);
+
 fn entry(actor: &str, at_ms: i64) -> AuditEntry {
     AuditEntry {
         at_ms,
@@ -40,9 +47,8 @@ fn actors(rows: &[AuditRow]) -> Vec<&str> {
     rows.iter().map(|row| row.entry.actor.as_str()).collect()
 }
 
-#[tokio::test]
-async fn an_entry_stands_with_its_change_or_not_at_all() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn an_entry_stands_with_its_change_or_not_at_all(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let notes = noted(entry("a", 5), 100);
     let write = ConfigWrite { notes: notes.clone(), ..config("{\"x\":1}", Some(0)) };
     store.write_config(&user("u"), write.clone()).await.unwrap();
@@ -73,9 +79,8 @@ fn notes_of_session(key: &SessionKey) -> AuditWrite {
     AuditWrite { entry: AuditEntry { session: Some(key.session.clone()), ..entry("s", 6) }, most: 100 }
 }
 
-#[tokio::test]
-async fn the_oldest_entries_go() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn the_oldest_entries_go(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for at in 1..=7_u8 {
         let notes = noted(entry(&at.to_string(), i64::from(at) * 10), 5);
         store.write_config(&user("u"), ConfigWrite { notes, ..config("{}", None) }).await.unwrap();
@@ -100,9 +105,8 @@ async fn the_oldest_entries_go() {
     }
 }
 
-#[tokio::test]
-async fn a_key_begins_so_many_scopes_and_no_more() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_key_begins_so_many_scopes_and_no_more(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let of =
         |key: u8| WriteNotes { beginner: Some(Beginner { key: KeyId::new([key; 8]), most: 2 }), audit: None };
     let put = async |scope: &str, key| {
@@ -120,9 +124,8 @@ async fn a_key_begins_so_many_scopes_and_no_more() {
     assert_eq!(store.scope(&user("d")).await.unwrap(), ScopeRow::default());
 }
 
-#[tokio::test]
-async fn a_user_begins_so_many_sessions_and_no_more() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_user_begins_so_many_sessions_and_no_more(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let begin = |key: &SessionKey| {
         store.write_session(SessionWrite { most: Some(2), ..SessionWrite::new(key.clone(), 1) })
     };

@@ -2,13 +2,14 @@
 
 use super::*;
 
+on_every_backend!(listing_bases_are_kept_while_they_are_used,);
+
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-#[tokio::test]
-async fn listing_bases_are_kept_while_they_are_used() {
-    let fixture = Fixture::new().await;
+async fn listing_bases_are_kept_while_they_are_used(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let write = async |store: &dyn Store, name: &str, body: &str, now_ms| {
         store.write_listing_base(digest(name), body.into(), now_ms).await.unwrap();
     };

@@ -3,6 +3,14 @@
 use super::*;
 use crate::store::{McpServerRow, McpServerWrite, McpSyncNote, SealedSecret, SecretAction, SecretChange};
 
+on_every_backend!(
+    servers_are_kept_with_their_secrets,
+    a_config_goes_without_the_secrets_of_servers,
+    a_scope_has_so_many_servers,
+    what_is_due_comes_first_and_a_note_is_of_one_version,
+    some_are_watched,
+);
+
 fn sealed(text: &str) -> SealedSecret {
     SealedSecret { origin: "https://h:443".to_owned(), last4: None, bytes: text.as_bytes().to_vec() }
 }
@@ -24,9 +32,8 @@ fn names(rows: &[McpServerRow]) -> Vec<&str> {
     rows.iter().map(|row| row.name.as_str()).collect()
 }
 
-#[tokio::test]
-async fn servers_are_kept_with_their_secrets() {
-    let fixture = Fixture::new().await;
+async fn servers_are_kept_with_their_secrets(on: Backend) {
+    let fixture = Fixture::new(on).await;
     for name in ["b", "a"] {
         fixture.store.write_mcp_server(&user("u"), server(name, 0)).await.unwrap();
     }
@@ -56,9 +63,8 @@ async fn servers_are_kept_with_their_secrets() {
     assert_eq!(names(&store.mcp_servers(&Scope::Project(id("u"))).await.unwrap()), ["a"]);
 }
 
-#[tokio::test]
-async fn a_config_goes_without_the_secrets_of_servers() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_config_goes_without_the_secrets_of_servers(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     store.write_mcp_server(&user("u"), server("a", 0)).await.unwrap();
     let action = SecretAction::Set(sealed("key"));
     let secrets = vec![SecretChange { name: "matcher.api_key".to_owned(), action }];
@@ -69,9 +75,8 @@ async fn a_config_goes_without_the_secrets_of_servers() {
     assert_eq!(store.mcp_server(&user("u"), "a").await.unwrap().unwrap().secret, Some(sealed("a")));
 }
 
-#[tokio::test]
-async fn a_scope_has_so_many_servers() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn a_scope_has_so_many_servers(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for name in ["a", "b", "c", "a"] {
         store.write_mcp_server(&user("u"), server(name, 0)).await.unwrap();
     }
@@ -80,9 +85,8 @@ async fn a_scope_has_so_many_servers() {
     store.write_mcp_server(&user("v"), server("d", 0)).await.unwrap();
 }
 
-#[tokio::test]
-async fn what_is_due_comes_first_and_a_note_is_of_one_version() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn what_is_due_comes_first_and_a_note_is_of_one_version(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for (name, next) in [("late", 30), ("never", 0), ("soon", 20)] {
         store.write_mcp_server(&user("u"), server(name, next)).await.unwrap();
     }
@@ -112,9 +116,8 @@ async fn what_is_due_comes_first_and_a_note_is_of_one_version() {
     assert_eq!(store.mcp_server(&user("u"), "soon").await.unwrap().unwrap(), newer);
 }
 
-#[tokio::test]
-async fn some_are_watched() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn some_are_watched(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for (name, watched) in [("a", true), ("b", false), ("c", true)] {
         let write = McpServerWrite { watched, ..server(name, 0) };
         store.write_mcp_server(&user("u"), write).await.unwrap();

@@ -2,6 +2,12 @@
 
 use super::*;
 
+on_every_backend!(
+    a_version_waits_until_it_is_overtaken_dropped_or_approved,
+    a_removed_tool_comes_back_as_it_was,
+    any_number_of_tools_waits_and_is_remembered,
+);
+
 fn keys(names: &[&str]) -> Vec<ToolKey> {
     names.iter().map(|name| ToolKey::new("g", name)).collect()
 }
@@ -21,8 +27,8 @@ fn write(by: &str, now_ms: i64, reviews: ReviewWrite) -> CatalogWrite {
     CatalogWrite { by: by.to_owned(), now_ms, reviews, ..catalog("v1", "v1", &[], vec![]) }
 }
 
-async fn with_tools(names: &[&str]) -> (Fixture, Scope) {
-    let fixture = Fixture::new().await;
+async fn with_tools(on: Backend, names: &[&str]) -> (Fixture, Scope) {
+    let fixture = Fixture::new(on).await;
     let u = user("u");
     let tools = names.iter().map(|name| tool("g", name, "old")).collect();
     let upload = CatalogWrite { by: "ann".to_owned(), now_ms: 10, ..catalog("", "v1", &[], tools) };
@@ -35,9 +41,8 @@ async fn origin(store: &dyn Store, scope: &Scope, name: &str) -> (i64, i64, Stri
     (found.first_seen_ms, found.changed_at_ms, found.uploaded_by)
 }
 
-#[tokio::test]
-async fn a_version_waits_until_it_is_overtaken_dropped_or_approved() {
-    let (fixture, u) = with_tools(&["x", "y", "z"]).await;
+async fn a_version_waits_until_it_is_overtaken_dropped_or_approved(on: Backend) {
+    let (fixture, u) = with_tools(on, &["x", "y", "z"]).await;
     assert_eq!(fixture.store.reviews(&u).await.unwrap(), ReviewRows::default());
     let hold = vec![version("y", "new"), version("x", "new"), version("z", "{\r\n \"d\": \"é\" } ")];
     let first = ReviewWrite { hold, ..ReviewWrite::default() };
@@ -80,9 +85,8 @@ async fn a_version_waits_until_it_is_overtaken_dropped_or_approved() {
     assert_eq!(fixture.store.reviews(&u).await.unwrap(), rows, "a conflict changes nothing");
 }
 
-#[tokio::test]
-async fn a_removed_tool_comes_back_as_it_was() {
-    let (fixture, u) = with_tools(&["x", "y"]).await;
+async fn a_removed_tool_comes_back_as_it_was(on: Backend) {
+    let (fixture, u) = with_tools(on, &["x", "y"]).await;
     let remember = ReviewWrite { remember: keys(&["x", "y"]), ..ReviewWrite::default() };
     let delete = CatalogWrite { new_version: String::new(), ..write("bob", 20, remember) };
     fixture.store.write_catalog(&u, delete).await.unwrap();
@@ -118,11 +122,10 @@ async fn a_removed_tool_comes_back_as_it_was() {
     assert!(fixture.store.reviews(&u).await.unwrap().removed.is_empty());
 }
 
-#[tokio::test]
-async fn any_number_of_tools_waits_and_is_remembered() {
+async fn any_number_of_tools_waits_and_is_remembered(on: Backend) {
     let names: Vec<String> = (0..300).map(|at| format!("t{at:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (fixture, u) = with_tools(&names).await;
+    let (fixture, u) = with_tools(on, &names).await;
     let hold = names.iter().map(|name| version(name, "new")).collect();
     let reviews = ReviewWrite { hold, remember: keys(&names), ..ReviewWrite::default() };
     fixture.store.write_catalog(&u, write("bob", 20, reviews)).await.unwrap();

@@ -2,9 +2,10 @@
 
 use super::*;
 
-#[tokio::test]
-async fn another_master_key_is_noticed() {
-    let fixture = Fixture::new().await;
+on_every_backend!(another_master_key_is_noticed, all_secrets_are_sealed_anew_or_none,);
+
+async fn another_master_key_is_noticed(on: Backend) {
+    let fixture = Fixture::new(on).await;
     let right = MasterKey::from_setting(&"01".repeat(32)).unwrap();
     let wrong = MasterKey::from_setting(&"02".repeat(32)).unwrap();
     right.check(&*fixture.store).await.unwrap();
@@ -26,9 +27,8 @@ async fn another_master_key_is_noticed() {
     assert!(matches!(right.check(&*fixture.store).await, Err(MasterKeyError::Wrong(1))));
 }
 
-#[tokio::test]
-async fn all_secrets_are_sealed_anew_or_none() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn all_secrets_are_sealed_anew_or_none(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let old = MasterKey::from_setting(&"01".repeat(32)).unwrap();
     old.check(&*store).await.unwrap();
     for (scope, name) in [(user("u"), "a"), (user("u"), "b"), (Scope::Project(id("u")), "a")] {

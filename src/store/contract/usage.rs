@@ -6,6 +6,13 @@ use super::*;
 use crate::core::usage::ToolCounts;
 use crate::store::{MissedQuery, ToolUsageAdd, ToolUsageRow, UsageAdd, UsageRow};
 
+on_every_backend!(
+    counts_add_up_by_scope_and_day_and_outlive_a_restart,
+    rows_of_tools_are_bounded_by_scope,
+    missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config,
+    what_is_old_goes_a_few_rows_at_a_time,
+);
+
 fn project(text: &str) -> Scope {
     Scope::Project(id(text))
 }
@@ -31,9 +38,8 @@ fn counters(rows: &[UsageRow]) -> Vec<(i64, &str, i64)> {
     rows.iter().map(|row| (row.day, row.counter.as_str(), row.value)).collect()
 }
 
-#[tokio::test]
-async fn counts_add_up_by_scope_and_day_and_outlive_a_restart() {
-    let fixture = Fixture::new().await;
+async fn counts_add_up_by_scope_and_day_and_outlive_a_restart(on: Backend) {
+    let fixture = Fixture::new(on).await;
     // The same text for a user and a project: two scopes.
     let (u, p) = (user("same"), project("same"));
     for _ in 0..2 {
@@ -57,9 +63,8 @@ async fn counts_add_up_by_scope_and_day_and_outlive_a_restart() {
     assert_eq!(tools(&store.tool_usage(&p, 5, 10).await.unwrap()), [("x", 0, 18)]);
 }
 
-#[tokio::test]
-async fn rows_of_tools_are_bounded_by_scope() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn rows_of_tools_are_bounded_by_scope(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let (u, other) = (user("u"), user("other"));
     let adds = [(1, "old", 9), (2, "b", 1), (2, "a", 1), (2, "c", 5)];
     store
@@ -72,9 +77,8 @@ async fn rows_of_tools_are_bounded_by_scope() {
     assert_eq!(tools(&store.tool_usage(&other, 0, 10).await.unwrap()), [("old", 1, 1)]);
 }
 
-#[tokio::test]
-async fn missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let (u, p) = (user("u"), project("u"));
     store.add_missed_queries(&u, vec![missed("a", 1, 10), missed("b", 5, 20)], 3).await.unwrap();
     store.add_missed_queries(&u, vec![missed("a", 2, 5), missed("ü 'q'", 1, 30)], 3).await.unwrap();
@@ -100,9 +104,8 @@ async fn missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config() {
     assert!(store.missed_queries(&u, 10).await.unwrap().is_empty());
 }
 
-#[tokio::test]
-async fn what_is_old_goes_a_few_rows_at_a_time() {
-    let Fixture { store, directory: _directory } = Fixture::new().await;
+async fn what_is_old_goes_a_few_rows_at_a_time(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let u = user("u");
     store.add_usage((1..=5).map(|day| add(&u, day, "a", 1)).collect()).await.unwrap();
     store.add_tool_usage((1..=5).map(|day| tool_add(&u, day, "x", 0, 1)).collect()).await.unwrap();
@@ -127,8 +130,9 @@ proptest! {
         for &(day, counter, value) in &adds {
             *model.entry((day, format!("c{counter}"))).or_insert(0) += value;
         }
+        for on in Backend::all() {
         let read = runtime.block_on(async {
-            let Fixture { store, directory: _directory } = Fixture::new().await;
+            let Fixture { store, directory: _directory } = Fixture::new(on).await;
             let u = user("u");
             let writes = adds.iter().map(|&(day, counter, value)| {
                 store.add_usage(vec![add(&u, day, &format!("c{counter}"), value)])
@@ -139,6 +143,7 @@ proptest! {
             store.usage(&u, 0).await.unwrap()
         });
         let read: Vec<_> = read.into_iter().map(|row| ((row.day, row.counter), row.value)).collect();
-        prop_assert_eq!(read, model.into_iter().collect::<Vec<_>>());
+        prop_assert_eq!(read, model.clone().into_iter().collect::<Vec<_>>());
+        }
     }
 }

@@ -32,8 +32,10 @@ proptest! {
     #[test]
     fn a_warm_set_is_what_its_writes_say(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for on in Backend::all() {
+        let steps = steps.clone();
         runtime.block_on(async {
-            let Fixture { store, directory: _directory } = Fixture::new().await;
+            let Fixture { store, directory: _directory } = Fixture::new(on).await;
             let key = session("u", None, "s");
             let name = |number: u8| format!("t{number:02}");
             let mut model: Option<BTreeMap<u8, (i64, i64, bool)>> = None;
@@ -88,5 +90,6 @@ proptest! {
                 assert_eq!(store.session(&key).await.unwrap().map(|row| row.warm), expected);
             }
         });
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Keys in the store: their rows, and what is done with them. What a role or a binding means is not known here.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! MCP servers of scopes: their rows, when they are due, and how the last time went. What a spec means is not known here.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use async_trait::async_trait;
 

@@ -1,8 +1,8 @@
 //! Versions of tools that wait for an administrator, and approved ones that were removed. They change in the transaction of a
 //! write of their catalog. When something has to wait is not known here.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use std::sync::Arc;
 
@@ -89,4 +89,4 @@ pub trait ReviewStore {
     async fn reviews(&self, scope: &Scope) -> Result<ReviewRows, StoreError>;
 }
 
-pub(super) use sqlite::{check, write};
+pub(super) use rows::{check, write};

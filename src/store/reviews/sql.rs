@@ -11,7 +11,7 @@ pub(super) const NEXT_REVISION: &str = "INSERT INTO counters (name, value) VALUE
      ON CONFLICT (name) DO UPDATE SET value = counters.value + 1";
 
 /// The revision ($3 is its counter) in the first row, then held and removed tools: one statement, so one moment.
-pub(super) const REVIEWS: &str = "SELECT 0 AS part, '' AS tool_group, '' AS tool_name, '' AS body, '' AS digest, \
+pub(super) const REVIEWS: &str = "SELECT CAST(0 AS BIGINT) AS part, '' AS tool_group, '' AS tool_name, '' AS body, '' AS digest, \
      '' AS uploaded_by, value AS number FROM counters WHERE name = $3 \
      UNION ALL SELECT 1, tool_group, tool_name, body, digest, uploaded_by, held_at \
      FROM held_tools WHERE owner_kind = $1 AND owner_id = $2 \

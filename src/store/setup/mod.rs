@@ -1,8 +1,8 @@
 //! What the setup flow keeps: earlier documents of configs, drafts, browsers that are signed in, and configs and catalogs
 //! that are written together. What a draft or a document means is not known here.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use async_trait::async_trait;
 
@@ -11,7 +11,7 @@ use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope};
 use crate::core::tool::ToolKey;
 
-pub(super) use sqlite::note_version;
+pub(super) use rows::note_version;
 
 /// Documents of a config that are kept: the one in force and the ten before it.
 pub const CONFIG_VERSIONS: u32 = 11;

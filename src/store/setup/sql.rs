@@ -41,4 +41,4 @@ pub(super) const SESSIONS_EXPIRE: &str = "DELETE FROM page_sessions WHERE digest
      (SELECT digest FROM page_sessions WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)";
 
 pub(super) const WARM_COUNTS: &str = "SELECT tool_group, tool_name, COUNT(*) FROM \
-     (SELECT tool_group, tool_name FROM warm WHERE user_id = $1 LIMIT $2) AS some GROUP BY tool_group, tool_name";
+     (SELECT tool_group, tool_name FROM warm WHERE user_id = $1 LIMIT $2) AS few GROUP BY tool_group, tool_name";

@@ -1,22 +1,7 @@
-use super::*;
+use std::path::PathBuf;
 
-#[test]
-fn a_url_names_its_file() {
-    for (url, path) in [
-        ("sqlite://toolrack.db", "toolrack.db"),
-        ("sqlite:data/toolrack.db", "data/toolrack.db"),
-        ("sqlite:///var/lib/t.db", "/var/lib/t.db"),
-        ("sqlite:/var/lib/t.db", "/var/lib/t.db"),
-    ] {
-        assert_eq!(database_file(url).unwrap(), Path::new(path), "{url}");
-    }
-    for url in ["", "toolrack.db", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://t.db?mode=ro"] {
-        assert!(matches!(database_file(url), Err(OpenError::Url(_))), "{url}");
-    }
-    let error = database_file("postgres://u:pw@db/toolrack").unwrap_err().to_string();
-    assert!(error.contains("not supported yet") && !error.contains("pw"), "{error}");
-    assert!(!database_file("mysql://u:pw@db/toolrack").unwrap_err().to_string().contains("pw"));
-}
+use super::*;
+use crate::store::{Store as _, StoreError};
 
 async fn open(file: &Path) -> Result<SqliteStore, OpenError> {
     SqliteStore::open_with(file, SqliteOptions { check: Check::Quick, max_bytes: None }, |_| {}).await

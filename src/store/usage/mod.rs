@@ -1,8 +1,8 @@
 //! Usage in the store: counters by scope and day, finds and calls of tools, and queries that found nothing. What a counter
 //! means is not known here. Every write adds to what is stored, so that processes never lose each other's counts.
 
+mod rows;
 mod sql;
-mod sqlite;
 
 use async_trait::async_trait;
 
@@ -11,7 +11,7 @@ use crate::core::id::Scope;
 use crate::core::tool::ToolKey;
 use crate::core::usage::ToolCounts;
 
-pub(super) use sqlite::forget_missed_queries;
+pub(super) use rows::forget_missed_queries;
 
 /// What is added to one counter. Days are counted from 1970-01-01 in UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,14 +1,14 @@
-//! [`KeyStore`] on SQLite: the reads, and the writes as operations of the writer.
+//! [`KeyStore`] in the tables: the reads, and the writes as operations of the writer.
 
 use async_trait::async_trait;
-use sqlx::{Sqlite, SqliteConnection};
 
 use super::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch, sql};
 use crate::core::keys::{KeyDigest, KeyId};
 use crate::store::audit::note;
+use crate::store::engine::Engine;
 use crate::store::writer::Operation;
 use crate::store::writes::execute_rows;
-use crate::store::{AuditWrite, SqliteStore, StoreError};
+use crate::store::{AuditWrite, SqlStore, StoreError};
 
 type Columns = (
     String,
@@ -25,7 +25,7 @@ type Columns = (
     i64,
 );
 
-type Query<'q> = sqlx::query::QueryAs<'q, Sqlite, Columns, sqlx::sqlite::SqliteArguments>;
+type Query<'q, E> = sqlx::query::QueryAs<'q, E, Columns, <E as sqlx::Database>::Arguments>;
 
 fn row(columns: Columns) -> Result<KeyRow, StoreError> {
     let corrupt = StoreError::Corrupt("key");
@@ -56,21 +56,21 @@ fn readable(rows: Vec<Columns>) -> Vec<KeyRow> {
 }
 
 #[async_trait]
-impl KeyStore for SqliteStore {
+impl<E: Engine> KeyStore for SqlStore<E> {
     async fn key_changes(&self, after_revision: i64) -> Result<Vec<KeyRow>, StoreError> {
-        let query: Query<'_> = sqlx::query_as(sql::CHANGES).bind(after_revision);
+        let query: Query<'_, E> = sqlx::query_as(sql::CHANGES).bind(after_revision);
         Ok(readable(query.fetch_all(&self.readers).await?))
     }
 
     async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, StoreError> {
-        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(id.to_string());
+        let query: Query<'_, E> = sqlx::query_as(sql::KEY).bind(id.to_string());
         query.fetch_optional(&self.readers).await?.map(row).transpose()
     }
 
     async fn list_keys(&self, after: Option<(i64, KeyId)>, limit: u32) -> Result<Vec<KeyRow>, StoreError> {
         let (created, id) =
             after.map_or((i64::MIN, String::new()), |(created, id)| (created, id.to_string()));
-        let query: Query<'_> = sqlx::query_as(sql::LIST).bind(created).bind(id).bind(i64::from(limit));
+        let query: Query<'_, E> = sqlx::query_as(sql::LIST).bind(created).bind(id).bind(i64::from(limit));
         Ok(readable(query.fetch_all(&self.readers).await?))
     }
 
@@ -103,14 +103,17 @@ impl KeyStore for SqliteStore {
     }
 }
 
-async fn next_revision(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+/// What all writes of keys exclude each other by.
+const ALL: &str = "keys";
+
+async fn next_revision<E: Engine>(connection: &mut E::Connection) -> Result<i64, StoreError> {
     let (revision,): (i64,) = sqlx::query_as(sql::NEXT_REVISION).fetch_one(connection).await?;
     Ok(revision)
 }
 
-async fn insert(connection: &mut SqliteConnection, new: &KeyRow) -> Result<KeyRow, StoreError> {
-    let revision = next_revision(connection).await?;
-    let query: Query<'_> = sqlx::query_as(sql::INSERT)
+async fn insert<E: Engine>(connection: &mut E::Connection, new: &KeyRow) -> Result<KeyRow, StoreError> {
+    let revision = next_revision::<E>(connection).await?;
+    let query: Query<'_, E> = sqlx::query_as(sql::INSERT)
         .bind(new.id.to_string())
         .bind(new.name.as_str())
         .bind(new.digest.to_hex())
@@ -123,9 +126,12 @@ async fn insert(connection: &mut SqliteConnection, new: &KeyRow) -> Result<KeyRo
     row(query.fetch_one(connection).await?)
 }
 
-async fn note_if(connection: &mut SqliteConnection, audit: Option<&AuditWrite>) -> Result<(), StoreError> {
+async fn note_if<E: Engine>(
+    connection: &mut E::Connection,
+    audit: Option<&AuditWrite>,
+) -> Result<(), StoreError> {
     match audit {
-        Some(audit) => note(connection, audit, None, None).await,
+        Some(audit) => note::<E>(connection, audit, None, None).await,
         None => Ok(()),
     }
 }
@@ -136,18 +142,19 @@ struct InsertKey {
     audit: Option<AuditWrite>,
 }
 
-impl Operation for InsertKey {
+impl<E: Engine> Operation<E> for InsertKey {
     type Output = Option<KeyRow>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRow>, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Option<KeyRow>, StoreError> {
+        E::exclude(connection, ALL).await?;
         if self.only_first {
             let known: Option<(String,)> = sqlx::query_as(sql::ANY).fetch_optional(&mut *connection).await?;
             if known.is_some() {
                 return Ok(None);
             }
         }
-        let row = insert(connection, &self.row).await?;
-        note_if(connection, self.audit.as_ref()).await?;
+        let row = insert::<E>(connection, &self.row).await?;
+        note_if::<E>(connection, self.audit.as_ref()).await?;
         Ok(Some(row))
     }
 }
@@ -157,12 +164,13 @@ struct ChangeKey {
     change: KeyChange,
 }
 
-impl Operation for ChangeKey {
+impl<E: Engine> Operation<E> for ChangeKey {
     type Output = Option<KeyRow>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRow>, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Option<KeyRow>, StoreError> {
+        E::exclude(connection, ALL).await?;
         let Self { id, change } = self;
-        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(id.to_string());
+        let query: Query<'_, E> = sqlx::query_as(sql::KEY).bind(id.to_string());
         let Some(before) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
             return Ok(None);
         };
@@ -170,9 +178,8 @@ impl Operation for ChangeKey {
             || change.expires_at_ms.is_some()
             || change.bindings.is_some()
             || before.revoked_at_ms.is_none();
-        note_if(connection, change.audit.as_ref().filter(|_| changes)).await?;
-        let revision = next_revision(connection).await?;
-        let query: Query<'_> = sqlx::query_as(sql::CHANGE)
+        let revision = next_revision::<E>(connection).await?;
+        let query: Query<'_, E> = sqlx::query_as(sql::CHANGE)
             .bind(id.to_string())
             .bind(change.name.as_deref())
             .bind(i64::from(change.expires_at_ms.is_some()))
@@ -180,18 +187,21 @@ impl Operation for ChangeKey {
             .bind(change.revoked_at_ms)
             .bind(revision)
             .bind(change.bindings.as_deref());
-        query.fetch_optional(connection).await?.map(row).transpose()
+        let changed = query.fetch_optional(&mut *connection).await?.map(row).transpose()?;
+        note_if::<E>(connection, change.audit.as_ref().filter(|_| changes)).await?;
+        Ok(changed)
     }
 }
 
 struct RotateKey(KeyRotation);
 
-impl Operation for RotateKey {
+impl<E: Engine> Operation<E> for RotateKey {
     type Output = Option<(KeyRow, KeyRow)>;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Self::Output, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<Self::Output, StoreError> {
+        E::exclude(connection, ALL).await?;
         let Self(KeyRotation { old, old_expires_at_ms, now_ms, new, audit }) = self;
-        let query: Query<'_> = sqlx::query_as(sql::KEY).bind(old.to_string());
+        let query: Query<'_, E> = sqlx::query_as(sql::KEY).bind(old.to_string());
         let Some(stored) = query.fetch_optional(&mut *connection).await?.map(row).transpose()? else {
             return Ok(None);
         };
@@ -199,26 +209,27 @@ impl Operation for RotateKey {
         if has_expired || stored.revoked_at_ms.is_some() || stored.successor.is_some() {
             return Err(StoreError::Conflict);
         }
-        let revision = next_revision(connection).await?;
-        let query: Query<'_> = sqlx::query_as(sql::SUCCEED)
+        let revision = next_revision::<E>(connection).await?;
+        let query: Query<'_, E> = sqlx::query_as(sql::SUCCEED)
             .bind(old.to_string())
             .bind(old_expires_at_ms)
             .bind(new.id.to_string())
             .bind(revision);
         let stored = row(query.fetch_one(&mut *connection).await?)?;
-        let new = insert(connection, &KeyRow { predecessor: Some(*old), ..new.clone() }).await?;
-        note_if(connection, audit.as_ref()).await?;
+        let new = insert::<E>(connection, &KeyRow { predecessor: Some(*old), ..new.clone() }).await?;
+        note_if::<E>(connection, audit.as_ref()).await?;
         Ok(Some((stored, new)))
     }
 }
 
 struct TouchKeys(Vec<KeyTouch>);
 
-impl Operation for TouchKeys {
+impl<E: Engine> Operation<E> for TouchKeys {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::TOUCH, &[], &self.0, |statement, touch| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL).await?;
+        execute_rows::<E, _>(connection, &sql::TOUCH, &[], &self.0, |statement, touch| {
             statement.bind(touch.id.to_string()).bind(touch.last_used_ms)
         })
         .await
@@ -230,11 +241,12 @@ struct ExpireKeys {
     limit: u32,
 }
 
-impl Operation for ExpireKeys {
+impl<E: Engine> Operation<E> for ExpireKeys {
     type Output = u64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<u64, StoreError> {
+        E::exclude(connection, ALL).await?;
         let expire = sqlx::query(sql::EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
-        Ok(expire.execute(connection).await?.rows_affected())
+        Ok(E::rows_affected(&expire.execute(connection).await?))
     }
 }

@@ -1,17 +1,17 @@
-//! [`McpServerStore`] on SQLite: the reads, and the writes as operations of the writer.
+//! [`McpServerStore`] in the tables: the reads, and the writes as operations of the writer.
 
 use async_trait::async_trait;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::Row as _;
 
 use super::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote, mcp_secret, sql};
 use crate::core::id::Scope;
 use crate::store::audit::note;
+use crate::store::engine::Engine;
 use crate::store::writer::Operation;
 use crate::store::writes::{begin, change_secret, scope_state, stored_scope};
-use crate::store::{AuditWrite, SealedSecret, SecretAction, SecretChange, SqliteStore, StoreError};
+use crate::store::{AuditWrite, SealedSecret, SecretAction, SecretChange, SqlStore, StoreError};
 
-fn row(row: &SqliteRow) -> Result<McpServerRow, StoreError> {
+fn row<E: Engine>(row: &E::Row) -> Result<McpServerRow, StoreError> {
     let (kind, id): (String, String) = (row.try_get("kind")?, row.try_get("id")?);
     let sealed: Option<String> = row.try_get("sealed")?;
     let secret = match (row.try_get("origin")?, sealed) {
@@ -37,20 +37,20 @@ fn row(row: &SqliteRow) -> Result<McpServerRow, StoreError> {
     })
 }
 
-fn rows(found: &[SqliteRow]) -> Result<Vec<McpServerRow>, StoreError> {
-    found.iter().map(row).collect()
+fn rows<E: Engine>(found: &[E::Row]) -> Result<Vec<McpServerRow>, StoreError> {
+    found.iter().map(row::<E>).collect()
 }
 
 #[async_trait]
-impl McpServerStore for SqliteStore {
+impl<E: Engine> McpServerStore for SqlStore<E> {
     async fn mcp_servers(&self, scope: &Scope) -> Result<Vec<McpServerRow>, StoreError> {
         let query = sqlx::query(sql::OF_SCOPE).bind(scope.kind()).bind(scope.id().as_str());
-        rows(&query.fetch_all(&self.readers).await?)
+        rows::<E>(&query.fetch_all(&self.readers).await?)
     }
 
     async fn mcp_server(&self, scope: &Scope, name: &str) -> Result<Option<McpServerRow>, StoreError> {
         let query = sqlx::query(sql::ONE).bind(scope.kind()).bind(scope.id().as_str()).bind(name);
-        query.fetch_optional(&self.readers).await?.as_ref().map(row).transpose()
+        query.fetch_optional(&self.readers).await?.as_ref().map(row::<E>).transpose()
     }
 
     async fn write_mcp_server(&self, scope: &Scope, write: McpServerWrite) -> Result<(), StoreError> {
@@ -80,11 +80,11 @@ impl McpServerStore for SqliteStore {
 
     async fn due_mcp_servers(&self, now_ms: i64, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
         let query = sqlx::query(sql::DUE).bind(now_ms).bind(i64::from(limit));
-        rows(&query.fetch_all(&self.readers).await?)
+        rows::<E>(&query.fetch_all(&self.readers).await?)
     }
 
     async fn watched_mcp_servers(&self, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
-        rows(&sqlx::query(sql::WATCHED).bind(i64::from(limit)).fetch_all(&self.readers).await?)
+        rows::<E>(&sqlx::query(sql::WATCHED).bind(i64::from(limit)).fetch_all(&self.readers).await?)
     }
 }
 
@@ -93,19 +93,19 @@ struct WriteMcpServer {
     write: McpServerWrite,
 }
 
-impl Operation for WriteMcpServer {
+impl<E: Engine> Operation<E> for WriteMcpServer {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let Self { scope, write } = self;
         let [kind, id] = [scope.kind(), scope.id().as_str()];
+        let state = scope_state::<E>(connection, scope).await?;
         let others = sqlx::query_as(sql::OTHERS).bind(kind).bind(id).bind(write.name.as_str());
         let (others,): (i64,) = others.fetch_one(&mut *connection).await?;
         if others >= i64::from(write.most) {
             return Err(StoreError::TooMany);
         }
-        let state = scope_state(connection, scope).await?;
-        begin(connection, &state, &write.notes).await?;
+        begin::<E>(connection, &state, &write.notes).await?;
         sqlx::query(sql::SCOPE_PUT).bind(kind).bind(id).bind(write.now_ms).execute(&mut *connection).await?;
         sqlx::query(sql::PUT)
             .bind(kind)
@@ -119,10 +119,10 @@ impl Operation for WriteMcpServer {
             .await?;
         if let Some(action) = &write.secret {
             let change = SecretChange { name: mcp_secret(&write.name), action: action.clone() };
-            change_secret(connection, [kind, id], &change).await?;
+            change_secret::<E>(connection, [kind, id], &change).await?;
         }
         match &write.notes.audit {
-            Some(audit) => note(connection, audit, None, None).await,
+            Some(audit) => note::<E>(connection, audit, None, None).await,
             None => Ok(()),
         }
     }
@@ -134,17 +134,17 @@ struct DeleteMcpServer {
     audit: Option<AuditWrite>,
 }
 
-impl Operation for DeleteMcpServer {
+impl<E: Engine> Operation<E> for DeleteMcpServer {
     type Output = bool;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
         let owner = [self.scope.kind(), self.scope.id().as_str()];
         let delete = sqlx::query(sql::DELETE).bind(owner[0]).bind(owner[1]).bind(self.name.as_str());
-        let there = delete.execute(&mut *connection).await?.rows_affected() > 0;
+        let there = E::rows_affected(&delete.execute(&mut *connection).await?) > 0;
         let change = SecretChange { name: mcp_secret(&self.name), action: SecretAction::Clear };
-        change_secret(connection, owner, &change).await?;
+        change_secret::<E>(connection, owner, &change).await?;
         if let Some(audit) = self.audit.as_ref().filter(|_| there) {
-            note(connection, audit, None, None).await?;
+            note::<E>(connection, audit, None, None).await?;
         }
         Ok(there)
     }
@@ -157,10 +157,10 @@ struct NoteMcpSync {
     note: McpSyncNote,
 }
 
-impl Operation for NoteMcpSync {
+impl<E: Engine> Operation<E> for NoteMcpSync {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         sqlx::query(sql::NOTE)
             .bind(self.scope.kind())
             .bind(self.scope.id().as_str())

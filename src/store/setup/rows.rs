@@ -1,7 +1,6 @@
-//! [`SetupStore`] on SQLite: the reads, and the writes as operations of the writer.
+//! [`SetupStore`] in the tables: the reads, and the writes as operations of the writer.
 
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::{
     CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite, sql,
@@ -9,14 +8,15 @@ use super::{
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope};
 use crate::core::tool::ToolKey;
-use crate::store::sqlite::read_scope;
+use crate::store::engine::Engine;
+use crate::store::sql_store::read_scope;
 use crate::store::writer::Operation;
 use crate::store::writes::{WriteCatalog, WriteConfig, stored_scope};
-use crate::store::{ScopeRow, SqliteStore, StoreError};
+use crate::store::{ScopeRow, SqlStore, StoreError};
 
 /// Keeps the document that a config has now, and drops those that are one too many.
-pub(in crate::store) async fn note_version(
-    connection: &mut SqliteConnection,
+pub(in crate::store) async fn note_version<E: Engine>(
+    connection: &mut E::Connection,
     [kind, id]: [&str; 2],
     at_ms: i64,
     actor: &str,
@@ -33,7 +33,7 @@ fn bytes(hex: &str) -> Result<Vec<u8>, StoreError> {
 }
 
 #[async_trait]
-impl SetupStore for SqliteStore {
+impl<E: Engine> SetupStore for SqlStore<E> {
     async fn scopes(&self, after: Option<&Scope>, limit: u32) -> Result<Vec<Scope>, StoreError> {
         let (kind, id) = after.map_or(("", ""), |scope| (scope.kind(), scope.id().as_str()));
         let query = sqlx::query_as(sql::SCOPES).bind(kind).bind(id).bind(i64::from(limit));
@@ -113,22 +113,27 @@ struct WriteSetup {
     catalog: Option<WriteCatalog>,
 }
 
-impl Operation for WriteSetup {
+impl<E: Engine> Operation<E> for WriteSetup {
     type Output = ScopeRow;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<ScopeRow, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<ScopeRow, StoreError> {
         // Refusals come before anything is changed.
         if let Some(catalog) = &self.catalog {
-            catalog.check(connection).await?;
+            catalog.check::<E>(connection).await?;
         }
         if let Some(config) = &self.config {
-            config.apply(connection).await?;
+            Operation::<E>::apply(config, connection).await?;
         }
         if let Some(catalog) = &self.catalog {
-            catalog.apply(connection).await?;
+            Operation::<E>::apply(catalog, connection).await?;
         }
         read_scope(connection, &self.scope).await
     }
+}
+
+/// What writes of a draft exclude each other by.
+fn draft(scope: &Scope) -> String {
+    format!("draft/{}/{}", scope.kind(), scope.id())
 }
 
 struct WriteDraft {
@@ -136,10 +141,11 @@ struct WriteDraft {
     write: DraftWrite,
 }
 
-impl Operation for WriteDraft {
+impl<E: Engine> Operation<E> for WriteDraft {
     type Output = i64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<i64, StoreError> {
+        E::exclude(connection, &draft(&self.scope)).await?;
         let DraftWrite { body, sealed, expected_revision, now_ms } = &self.write;
         if *expected_revision > 0 {
             // A row that is gone is not the revision that was meant.
@@ -164,10 +170,11 @@ impl Operation for WriteDraft {
 
 struct DeleteDraft(Scope);
 
-impl Operation for DeleteDraft {
+impl<E: Engine> Operation<E> for DeleteDraft {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, &draft(&self.0)).await?;
         let delete = sqlx::query(sql::DRAFT_DELETE).bind(self.0.kind()).bind(self.0.id().as_str());
         delete.execute(connection).await?;
         Ok(())
@@ -176,10 +183,10 @@ impl Operation for DeleteDraft {
 
 struct BeginPageSession(PageSessionRow);
 
-impl Operation for BeginPageSession {
+impl<E: Engine> Operation<E> for BeginPageSession {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let PageSessionRow { digest, sealed, expires_at_ms } = &self.0;
         let put = sqlx::query(sql::SESSION_PUT)
             .bind(digest.to_string())
@@ -192,10 +199,10 @@ impl Operation for BeginPageSession {
 
 struct EndPageSession(Digest);
 
-impl Operation for EndPageSession {
+impl<E: Engine> Operation<E> for EndPageSession {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         sqlx::query(sql::SESSION_DELETE).bind(self.0.to_string()).execute(connection).await?;
         Ok(())
     }
@@ -208,11 +215,12 @@ struct Expire {
     limit: u32,
 }
 
-impl Operation for Expire {
+impl<E: Engine> Operation<E> for Expire {
     type Output = u64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<u64, StoreError> {
+        E::exclude(connection, self.statement).await?;
         let expire = sqlx::query(self.statement).bind(self.before_ms).bind(i64::from(self.limit));
-        Ok(expire.execute(connection).await?.rows_affected())
+        Ok(E::rows_affected(&expire.execute(connection).await?))
     }
 }

@@ -1,15 +1,18 @@
-//! [`UsageStore`] on SQLite: the reads, and the writes as operations of the writer.
+//! [`UsageStore`] in the tables: the reads, and the writes as operations of the writer.
 
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::{MissedQuery, ToolUsageAdd, ToolUsageRow, UsageAdd, UsageRow, UsageStore, sql};
 use crate::core::id::Scope;
 use crate::core::tool::ToolKey;
 use crate::core::usage::ToolCounts;
+use crate::store::engine::Engine;
 use crate::store::writer::Operation;
 use crate::store::writes::execute_rows;
-use crate::store::{SqliteStore, StoreError};
+use crate::store::{SqlStore, StoreError};
+
+/// What all writes of usage exclude each other by: each changes many rows at once.
+const ALL: &str = "usage";
 
 /// A count as it is stored.
 fn stored(count: u64) -> i64 {
@@ -17,7 +20,7 @@ fn stored(count: u64) -> i64 {
 }
 
 #[async_trait]
-impl UsageStore for SqliteStore {
+impl<E: Engine> UsageStore for SqlStore<E> {
     async fn add_usage(&self, adds: Vec<UsageAdd>) -> Result<(), StoreError> {
         self.writer.submit(AddUsage(adds)).await
     }
@@ -75,8 +78,8 @@ impl UsageStore for SqliteStore {
 }
 
 /// Deletes all queries of a scope that found nothing, inside another operation.
-pub(in crate::store) async fn forget_missed_queries(
-    connection: &mut SqliteConnection,
+pub(in crate::store) async fn forget_missed_queries<E: Engine>(
+    connection: &mut E::Connection,
     scope: &Scope,
 ) -> Result<(), StoreError> {
     let forget = sqlx::query(sql::MISSED_FORGET).bind(scope.kind()).bind(scope.id().as_str());
@@ -86,11 +89,12 @@ pub(in crate::store) async fn forget_missed_queries(
 
 struct AddUsage(Vec<UsageAdd>);
 
-impl Operation for AddUsage {
+impl<E: Engine> Operation<E> for AddUsage {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::ADD, &[], &self.0, |statement, add| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL).await?;
+        execute_rows::<E, _>(connection, &sql::ADD, &[], &self.0, |statement, add| {
             statement
                 .bind(add.scope.kind())
                 .bind(add.scope.id().to_string())
@@ -104,11 +108,12 @@ impl Operation for AddUsage {
 
 struct AddToolUsage(Vec<ToolUsageAdd>);
 
-impl Operation for AddToolUsage {
+impl<E: Engine> Operation<E> for AddToolUsage {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        execute_rows(connection, &sql::TOOLS_ADD, &[], &self.0, |statement, add| {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL).await?;
+        execute_rows::<E, _>(connection, &sql::TOOLS_ADD, &[], &self.0, |statement, add| {
             statement
                 .bind(add.scope.kind())
                 .bind(add.scope.id().to_string())
@@ -127,10 +132,11 @@ struct TrimToolUsage {
     most: u32,
 }
 
-impl Operation for TrimToolUsage {
+impl<E: Engine> Operation<E> for TrimToolUsage {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL).await?;
         let (owner, most) = ([self.scope.kind(), self.scope.id().as_str()], i64::from(self.most));
         let count = sqlx::query_as(sql::TOOLS_COUNT).bind(owner[0]).bind(owner[1]);
         let (rows,): (i64,) = count.fetch_one(&mut *connection).await?;
@@ -149,12 +155,13 @@ struct AddMissedQueries {
     most: u32,
 }
 
-impl Operation for AddMissedQueries {
+impl<E: Engine> Operation<E> for AddMissedQueries {
     type Output = ();
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, ALL).await?;
         let owner = [self.scope.kind(), self.scope.id().as_str()];
-        execute_rows(connection, &sql::MISSED_ADD, &owner, &self.queries, |statement, missed| {
+        execute_rows::<E, _>(connection, &sql::MISSED_ADD, &owner, &self.queries, |statement, missed| {
             statement.bind(missed.query.clone()).bind(missed.count).bind(missed.last_at_ms)
         })
         .await?;
@@ -170,10 +177,11 @@ struct ExpireUsage {
     limit: u32,
 }
 
-impl Operation for ExpireUsage {
+impl<E: Engine> Operation<E> for ExpireUsage {
     type Output = u64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<u64, StoreError> {
+        E::exclude(connection, ALL).await?;
         let mut expired = 0;
         for (text, before) in [
             (sql::DAYS_EXPIRE, self.before_day),
@@ -181,7 +189,7 @@ impl Operation for ExpireUsage {
             (sql::MISSED_EXPIRE, self.before_ms),
         ] {
             let expire = sqlx::query(text).bind(before).bind(i64::from(self.limit));
-            expired += expire.execute(&mut *connection).await?.rows_affected();
+            expired += E::rows_affected(&expire.execute(&mut *connection).await?);
         }
         Ok(expired)
     }

@@ -1,13 +1,13 @@
-//! [`ReviewStore`] on SQLite, and the part of a catalog's write that is about reviews.
+//! [`ReviewStore`] in the tables, and the part of a catalog's write that is about reviews.
 
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
 
 use super::{HeldRow, RemovedRow, ReviewRows, ReviewStore, ReviewWrite, sql};
 use crate::core::id::Scope;
 use crate::core::tool::ToolKey;
+use crate::store::engine::Engine;
 use crate::store::writes::{bind_tool_key, execute_rows};
-use crate::store::{SqliteStore, StoreError};
+use crate::store::{SqlStore, StoreError};
 
 /// The counter of a scope's revision.
 fn counter(scope: &Scope) -> String {
@@ -15,7 +15,7 @@ fn counter(scope: &Scope) -> String {
 }
 
 #[async_trait]
-impl ReviewStore for SqliteStore {
+impl<E: Engine> ReviewStore for SqlStore<E> {
     async fn reviews(&self, scope: &Scope) -> Result<ReviewRows, StoreError> {
         let rows: Vec<(i64, String, String, String, String, String, i64)> = sqlx::query_as(sql::REVIEWS)
             .bind(scope.kind())
@@ -37,8 +37,8 @@ impl ReviewStore for SqliteStore {
 }
 
 /// Refuses a change of the reviews of a scope that was made for another revision of them.
-pub(in crate::store) async fn check(
-    connection: &mut SqliteConnection,
+pub(in crate::store) async fn check<E: Engine>(
+    connection: &mut E::Connection,
     scope: &Scope,
     write: &ReviewWrite,
 ) -> Result<(), StoreError> {
@@ -48,8 +48,8 @@ pub(in crate::store) async fn check(
 }
 
 /// Changes the reviews of a scope once [`check`] let it. Runs before its tools are removed and added.
-pub(in crate::store) async fn write(
-    connection: &mut SqliteConnection,
+pub(in crate::store) async fn write<E: Engine>(
+    connection: &mut E::Connection,
     scope: &Scope,
     write: &ReviewWrite,
     by: &str,
@@ -62,14 +62,14 @@ pub(in crate::store) async fn write(
     sqlx::query(sql::NEXT_REVISION).bind(&counter).execute(&mut *connection).await?;
     let owner @ [kind, id] = [scope.kind(), scope.id().as_str()];
     let now = now_ms.to_string();
-    execute_rows(connection, &sql::REMEMBER, &owner, &write.remember, bind_tool_key).await?;
-    execute_rows(connection, &sql::RESTORE, &owner, &write.restore, bind_tool_key).await?;
-    execute_rows(connection, &sql::UNREMEMBER, &owner, &write.restore, bind_tool_key).await?;
-    execute_rows(connection, &sql::APPROVE, &[kind, id, &now], &write.approve, bind_tool_key).await?;
+    execute_rows::<E, _>(connection, &sql::REMEMBER, &owner, &write.remember, bind_tool_key).await?;
+    execute_rows::<E, _>(connection, &sql::RESTORE, &owner, &write.restore, bind_tool_key).await?;
+    execute_rows::<E, _>(connection, &sql::UNREMEMBER, &owner, &write.restore, bind_tool_key).await?;
+    execute_rows::<E, _>(connection, &sql::APPROVE, &[kind, id, &now], &write.approve, bind_tool_key).await?;
     for gone in [&write.approve, &write.drop] {
-        execute_rows(connection, &sql::DROP, &owner, gone, bind_tool_key).await?;
+        execute_rows::<E, _>(connection, &sql::DROP, &owner, gone, bind_tool_key).await?;
     }
-    execute_rows(connection, &sql::HOLD, &[kind, id, by], &write.hold, move |statement, held| {
+    execute_rows::<E, _>(connection, &sql::HOLD, &[kind, id, by], &write.hold, move |statement, held| {
         bind_tool_key(statement, &held.tool).bind(&*held.body).bind(held.digest.as_str()).bind(now_ms)
     })
     .await?;

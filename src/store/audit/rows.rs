@@ -1,18 +1,17 @@
-//! [`AuditStore`] on SQLite, and writing an entry inside the operation of a change.
+//! [`AuditStore`] in the tables, and writing an entry inside the operation of a change.
 
 use async_trait::async_trait;
 use sqlx::Row as _;
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 
 use super::{AuditEntry, AuditQuery, AuditRow, AuditStore, AuditWrite, sql};
 use crate::core::id::Id;
+use crate::store::engine::Engine;
 use crate::store::writer::Operation;
-use crate::store::{SqliteStore, StoreError};
+use crate::store::{SqlStore, StoreError};
 
 /// Writes an entry, with what the operation knows of before and after, and drops those that are one too many.
-pub(in crate::store) async fn note(
-    connection: &mut SqliteConnection,
+pub(in crate::store) async fn note<E: Engine>(
+    connection: &mut E::Connection,
     audit: &AuditWrite,
     before: Option<String>,
     after: Option<String>,
@@ -39,7 +38,7 @@ pub(in crate::store) async fn note(
     Ok(())
 }
 
-fn row(row: &SqliteRow) -> Result<AuditRow, StoreError> {
+fn row<E: Engine>(row: &E::Row) -> Result<AuditRow, StoreError> {
     let id = |column: &str| -> Result<Option<Id>, StoreError> {
         let text: Option<String> = row.try_get(column)?;
         text.map(|text| Id::parse(&text)).transpose().map_err(|_| StoreError::Corrupt("identifier"))
@@ -64,7 +63,7 @@ fn row(row: &SqliteRow) -> Result<AuditRow, StoreError> {
 }
 
 #[async_trait]
-impl AuditStore for SqliteStore {
+impl<E: Engine> AuditStore for SqlStore<E> {
     async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditRow>, StoreError> {
         let text = match (&query.user, &query.project) {
             (None, None) => sql::LIST,
@@ -83,7 +82,7 @@ impl AuditStore for SqliteStore {
             statement = statement.bind(id.to_string());
         }
         let rows = statement.fetch_all(&self.readers).await?;
-        rows.iter().map(row).collect()
+        rows.iter().map(row::<E>).collect()
     }
 
     async fn expire_audit(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
@@ -96,11 +95,11 @@ struct ExpireAudit {
     limit: u32,
 }
 
-impl Operation for ExpireAudit {
+impl<E: Engine> Operation<E> for ExpireAudit {
     type Output = u64;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<u64, StoreError> {
         let expire = sqlx::query(sql::EXPIRE).bind(self.before_ms).bind(i64::from(self.limit));
-        Ok(expire.execute(connection).await?.rows_affected())
+        Ok(E::rows_affected(&expire.execute(connection).await?))
     }
 }

@@ -1,0 +1,131 @@
+//! PostgreSQL: a server is reached and its database brought to the present schema.
+//!
+//! Reads go through a pool of connections; the writer has a few of its own. Several processes may stand on one database.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr, SqlStr};
+
+use super::engine::Engine;
+use super::open::OpenError;
+use super::schema::{self, MIGRATIONS};
+use super::server::Server;
+use super::writer::Writer;
+use super::{Committed, SqlStore};
+
+/// Connections for reads at most, of one process.
+const READERS: u32 = 8;
+
+/// Connections for writes, of one process: a few share the server's time on its disk.
+const WRITERS: usize = 8;
+
+/// How long a read waits for a connection before it fails.
+const READER_WAIT: Duration = Duration::from_secs(5);
+
+/// The least version of the server that is supported in its own community, as `server_version_num` tells it
+/// (<https://www.postgresql.org/support/versioning/>).
+const LEAST_VERSION: u32 = 14_00_00;
+
+/// A connection that was not used for so long is tried before it is used.
+const DOUBTED_AFTER: Duration = Duration::from_secs(1);
+
+/// Statements that a connection keeps prepared: all of them, those of many rows in all their sizes.
+const STATEMENTS: usize = 512;
+
+/// What each session asks of the server, in milliseconds: how long a statement runs, how long it waits for a lock, and how long
+/// a transaction whose process does not go on keeps its locks.
+const SESSION_LIMITS: [(&str, &str); 3] = [
+    ("statement_timeout", "30000"),
+    ("lock_timeout", "5000"),
+    ("idle_in_transaction_session_timeout", "10000"),
+];
+
+/// How long a start waits for another process that brings the schema up to date.
+const MIGRATION_WAIT: &str = "SET LOCAL lock_timeout = 60000; SET LOCAL statement_timeout = 0; \
+     SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// What processes that bring the schema up to date exclude each other by.
+const MIGRATION: &str = "migration";
+
+/// Durable state in a database of a PostgreSQL server.
+pub type PostgresStore = SqlStore<Postgres>;
+
+impl Engine for Postgres {
+    const SYSTEM: &'static str = "postgresql";
+
+    fn rows_affected(result: &PgQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    async fn exclude(connection: &mut PgConnection, name: &str) -> Result<(), sqlx::Error> {
+        let lock = sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))").bind(name);
+        lock.execute(connection).await.map(drop)
+    }
+}
+
+impl SqlStore<Postgres> {
+    /// Reaches the server and brings the database to the present schema, once for all processes that start together.
+    /// `group_committed` is told of each commit (for metrics); it runs in the writer's tasks.
+    pub async fn connect(server: &Server, group_committed: fn(&Committed<'_>)) -> Result<Self, OpenError> {
+        let options = options(server);
+        let mut connection = options.connect().await.map_err(|error| server.refusal(error))?;
+        look_at(server, &mut connection).await?;
+        migrate(&mut connection).await?;
+        connection.close().await?;
+        let readers = PgPoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(READER_WAIT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, state| {
+                Box::pin(async move { Ok(state.idle_for < DOUBTED_AFTER || connection.ping().await.is_ok()) })
+            })
+            .connect_lazy_with(options.clone());
+        Ok(Self { readers, writer: Writer::start_lanes(options, WRITERS, group_committed) })
+    }
+}
+
+fn options(server: &Server) -> PgConnectOptions {
+    let options = server.options().clone().statement_cache_capacity(STATEMENTS);
+    let options = match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("toolrack"),
+    };
+    options.options(SESSION_LIMITS).disable_statement_logging()
+}
+
+/// Refuses a server or a database that would not keep what is stored as it is.
+async fn look_at(server: &Server, connection: &mut PgConnection) -> Result<(), OpenError> {
+    let version = connection.server_version_num().unwrap_or_default();
+    if version < LEAST_VERSION {
+        return Err(OpenError::OldServer {
+            server: server.to_string(),
+            found: format!("{}.{}", version / 10_000, version % 10_000),
+            least: LEAST_VERSION / 10_000,
+        });
+    }
+    let (encoding,): (String,) =
+        sqlx::query_as("SELECT current_setting('server_encoding')").fetch_one(connection).await?;
+    if encoding != "UTF8" {
+        return Err(OpenError::Encoding { server: server.to_string(), encoding });
+    }
+    Ok(())
+}
+
+/// Texts are ordered as bytes, wherever they are.
+fn schema_text(text: &'static str) -> SqlStr {
+    AssertSqlSafe(text.replace(" TEXT", " TEXT COLLATE \"C\"")).into_sql_str()
+}
+
+/// One transaction for all of it, while other processes wait.
+async fn migrate(connection: &mut PgConnection) -> Result<(), OpenError> {
+    let mut transaction = connection.begin().await?;
+    sqlx::raw_sql(MIGRATION_WAIT).execute(&mut *transaction).await?;
+    Postgres::exclude(&mut transaction, MIGRATION).await?;
+    let migrator = schema::migrator(MIGRATIONS, schema_text);
+    migrator.run(&mut *transaction).await.map_err(|error| schema::refused(error, MIGRATIONS))?;
+    Ok(transaction.commit().await?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+use super::*;
+use crate::store::Store as _;
+use crate::store::contract::{has_postgres, new_database};
+
+#[tokio::test]
+async fn texts_are_compared_as_bytes() {
+    if !has_postgres() {
+        return;
+    }
+    let mut connection = new_database().await.connect().await.unwrap();
+    let others: Vec<(String, String)> = sqlx::query_as(
+        "SELECT table_name::text, column_name::text FROM information_schema.columns \
+         WHERE table_schema = 'public' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C' \
+         AND table_name <> '_sqlx_migrations'",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+#[tokio::test]
+async fn processes_that_open_a_new_database_at_once_all_succeed() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let mut connection = server.connect().await.unwrap();
+    sqlx::raw_sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public").execute(&mut connection).await.unwrap();
+    let stores = (0..4).map(|_| PostgresStore::connect(&server, |_| {}));
+    for store in futures_util::future::join_all(stores).await {
+        store.unwrap().health().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_write_waits_for_a_new_connection_when_its_own_was_cut() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let store = PostgresStore::connect(&server, |_| {}).await.unwrap();
+    store.init_meta("a", "1".to_owned()).await.unwrap();
+    let mut connection = server.connect().await.unwrap();
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+               AND pid <> pg_backend_pid()";
+    sqlx::query(cut).execute(&mut connection).await.unwrap();
+    assert_eq!(store.init_meta("b", "2".to_owned()).await.unwrap(), "2");
+    assert_eq!(store.init_meta("a", "3".to_owned()).await.unwrap(), "1");
+}

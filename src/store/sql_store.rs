@@ -1,0 +1,360 @@
+//! [`Store`] over the tables of a database: the reads, and the way to the writer. Which database it is is told by its
+//! [`Engine`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::{Executor, Pool};
+
+use crate::core::digest::Digest;
+use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::tool::ToolKey;
+
+use super::engine::Engine;
+use super::writer::Writer;
+use super::writes::{self, stored_id, stored_project, stored_scope};
+use super::{
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
+    ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
+    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, StoreLoad,
+    ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+};
+
+/// Sessions in one operation of a flush, so that a large flush lets other writes in between.
+const TOUCHES_PER_OPERATION: usize = 512;
+
+/// Vectors in one operation, some kilobytes each.
+const VECTORS_PER_OPERATION: usize = 128;
+
+/// Durable state in the tables of one database.
+#[derive(Debug)]
+pub struct SqlStore<E: Engine> {
+    pub(super) readers: Pool<E>,
+    pub(super) writer: Writer<E>,
+}
+
+/// The owner of an inline catalog's tools. No user id holds a slash, so two owners never meet.
+pub(super) fn inline_owner(key: &InlineKey) -> String {
+    format!("{}/{}", key.user, key.reference)
+}
+
+/// How a session's project is stored; no project is the empty text.
+pub(super) fn project_text(project: Option<&Id>) -> &str {
+    project.map_or("", Id::as_str)
+}
+
+type ScopeColumns =
+    (String, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
+
+pub(super) async fn read_scope<'c, E: Engine>(
+    executor: impl Executor<'c, Database = E>,
+    scope: &Scope,
+) -> Result<ScopeRow, StoreError> {
+    let rows: Vec<ScopeColumns> =
+        sqlx::query_as(sql::SCOPE).bind(scope.kind()).bind(scope.id().as_str()).fetch_all(executor).await?;
+    let mut answer = ScopeRow::default();
+    for (config, written, revision, catalog_version, name, origin, last4, sealed) in rows {
+        answer.config = config;
+        answer.config_revision = if written == 0 { 0 } else { revision };
+        answer.raw_revision = revision;
+        answer.catalog_version = catalog_version;
+        if let (Some(name), Some(origin), Some(sealed)) = (name, origin, sealed) {
+            let bytes = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
+            answer.secrets.push(SecretRow { name, sealed: SealedSecret { origin, last4, bytes } });
+        }
+    }
+    Ok(answer)
+}
+
+type CatalogColumns =
+    (String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
+
+#[async_trait]
+impl<E: Engine> Store for SqlStore<E> {
+    async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError> {
+        read_scope(&self.readers, scope).await
+    }
+
+    async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError> {
+        self.writer.submit(writes::WriteConfig { scope: scope.clone(), write }).await
+    }
+
+    async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError> {
+        let query = match owner {
+            CatalogOwner::Scope(scope) => {
+                sqlx::query_as(sql::SCOPE_CATALOG).bind(scope.kind()).bind(scope.id().as_str())
+            }
+            CatalogOwner::Inline(key) => sqlx::query_as(sql::INLINE_CATALOG)
+                .bind(key.user.as_str())
+                .bind(key.reference.as_str())
+                .bind(inline_owner(key)),
+        };
+        let rows: Vec<CatalogColumns> = query.fetch_all(&self.readers).await?;
+        let mut answer = CatalogRows { version: String::new(), tools: Vec::with_capacity(rows.len()) };
+        for (version, group, name, body, digest, tokens) in rows {
+            answer.version = version;
+            if let (Some(group), Some(name), Some(body), Some(digest), Some(tokens)) =
+                (group, name, body, digest, tokens)
+            {
+                answer.tools.push(ToolRow { group, name, body: body.into(), digest, tokens });
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn write_catalog(&self, scope: &Scope, write: CatalogWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteCatalog { scope: scope.clone(), write }).await
+    }
+
+    async fn provenance(&self, scope: &Scope, tool: &ToolKey) -> Result<Option<Provenance>, StoreError> {
+        let query = sqlx::query_as(sql::PROVENANCE)
+            .bind(scope.kind())
+            .bind(scope.id().as_str())
+            .bind(&*tool.group)
+            .bind(&*tool.name);
+        let row: Option<(String, i64, i64, String)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(digest, first_seen_ms, changed_at_ms, uploaded_by)| Provenance {
+            digest,
+            first_seen_ms,
+            changed_at_ms,
+            uploaded_by,
+        }))
+    }
+
+    async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_as(sql::INLINE_VERSION).bind(key.user.as_str()).bind(key.reference.as_str());
+        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(version,)| version))
+    }
+
+    async fn write_inline(&self, write: InlineWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteInline(write)).await
+    }
+
+    async fn touch_inline(&self, touches: Vec<InlineTouch>) -> Result<(), StoreError> {
+        if touches.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(writes::TouchInline(touches)).await
+    }
+
+    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError> {
+        let rows: Vec<(i64, String, String, i64, i64, i64, i64)> = sqlx::query_as(sql::SESSION)
+            .bind(key.user.as_str())
+            .bind(project_text(key.project.as_ref()))
+            .bind(key.session.as_str())
+            .fetch_all(&self.readers)
+            .await?;
+        let mut rows = rows.into_iter();
+        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, _)) = rows.next() else {
+            return Ok(None);
+        };
+        let warm = rows
+            .map(|(_, group, name, first_seq, last_used_ms, pinned, pending)| WarmRow {
+                tool: ToolKey { group: group.into(), name: name.into() },
+                first_seq,
+                last_used_ms,
+                pinned: pinned != 0,
+                pending: pending != 0,
+            })
+            .collect();
+        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, warm }))
+    }
+
+    async fn write_session(&self, write: SessionWrite) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteSession(write)).await
+    }
+
+    async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError> {
+        let mut touches = touches.into_iter();
+        while touches.len() > 0 {
+            let part = touches.by_ref().take(TOUCHES_PER_OPERATION).collect();
+            self.writer.submit(writes::TouchSessions(part)).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError> {
+        self.writer.submit(writes::DeleteSession { key: key.clone(), audit }).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError> {
+        // No session id is empty, so the empty text is before all of them.
+        let after = query.after.as_ref();
+        let after_session = after.map_or("", |(_, session)| session.as_str());
+        let (text, project) = match &query.project {
+            ProjectFilter::Any => {
+                (sql::SESSIONS_OF_USER, project_text(after.and_then(|(project, _)| project.as_ref())))
+            }
+            ProjectFilter::Only(project) => (sql::SESSIONS_OF_PROJECT, project_text(project.as_ref())),
+        };
+        let rows: Vec<(String, String, i64, i64, i64)> = sqlx::query_as(text)
+            .bind(query.user.as_str())
+            .bind(project)
+            .bind(after_session)
+            .bind(i64::from(query.limit))
+            .fetch_all(&self.readers)
+            .await?;
+        rows.into_iter()
+            .map(|(project, session, created_at_ms, last_seen_ms, warm)| {
+                Ok(SessionSummary {
+                    project: stored_project(&project)?,
+                    session: stored_id(&session)?,
+                    created_at_ms,
+                    last_seen_ms,
+                    warm,
+                })
+            })
+            .collect()
+    }
+
+    async fn session_projects(&self, user: &Id) -> Result<Vec<Option<Id>>, StoreError> {
+        let query = sqlx::query_as(sql::SESSION_PROJECTS).bind(user.as_str());
+        let rows: Vec<(String,)> = query.fetch_all(&self.readers).await?;
+        rows.iter().map(|(project,)| stored_project(project)).collect()
+    }
+
+    async fn expire_sessions(&self, before_ms: i64, limit: u32) -> Result<Vec<SessionKey>, StoreError> {
+        self.writer.submit(writes::ExpireSessions { before_ms, limit }).await
+    }
+
+    async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError> {
+        self.writer.submit(writes::ExpireInline { before_ms, limit }).await
+    }
+
+    async fn listing_base(&self, digest: Digest) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_as(sql::LISTING_BASE).bind(digest.to_string());
+        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        Ok(row.map(|(body,)| body))
+    }
+
+    async fn write_listing_base(
+        &self,
+        digest: Digest,
+        body: Arc<str>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        self.writer.submit(writes::WriteListingBase { digest, body, now_ms }).await
+    }
+
+    async fn touch_listing_bases(&self, touches: Vec<ListingBaseTouch>) -> Result<(), StoreError> {
+        if touches.is_empty() {
+            return Ok(());
+        }
+        self.writer.submit(writes::TouchListingBases(touches)).await
+    }
+
+    async fn expire_listing_bases(&self, before_ms: i64, limit: u32) -> Result<Vec<Digest>, StoreError> {
+        self.writer.submit(writes::ExpireListingBases { before_ms, limit }).await
+    }
+
+    async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError> {
+        let columns = writes::space_columns(space);
+        let mut rows = Vec::with_capacity(texts.len());
+        let mut rest = texts;
+        while let Some((text, size)) = sql::VECTORS.next(rest.len()) {
+            let (now, later) = rest.split_at(size);
+            let mut query = sqlx::query_as(text);
+            for column in columns.iter().cloned().chain(now.iter().map(Digest::to_string)) {
+                query = query.bind(column);
+            }
+            let found: Vec<(String, Vec<u8>, i64)> = query.fetch_all(&self.readers).await?;
+            for (text, vector, used_at_ms) in found {
+                // One that names no text is nobody's.
+                let text = Digest::from_hex(&text);
+                rows.extend(text.map(|text| VectorRow { text, vector, used_at_ms }));
+            }
+            rest = later;
+        }
+        Ok(rows)
+    }
+
+    async fn write_vectors(
+        &self,
+        space: &VectorSpace,
+        rows: Vec<VectorRow>,
+        most: u32,
+    ) -> Result<(), StoreError> {
+        for rows in rows.chunks(VECTORS_PER_OPERATION) {
+            let (space, rows) = (space.clone(), rows.to_vec());
+            self.writer.submit(writes::WriteVectors { space, rows, most }).await?;
+        }
+        Ok(())
+    }
+
+    async fn drop_vectors(&self, space: &VectorSpace) -> Result<(), StoreError> {
+        self.writer.submit(writes::DropVectors(space.clone())).await
+    }
+
+    async fn touch_vectors(
+        &self,
+        space: &VectorSpace,
+        texts: Vec<Digest>,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        for texts in texts.chunks(VECTORS_PER_OPERATION) {
+            let (space, texts) = (space.clone(), texts.to_vec());
+            self.writer.submit(writes::TouchVectors { space, texts, now_ms }).await?;
+        }
+        Ok(())
+    }
+
+    async fn expire_vectors(&self, before_ms: i64, limit: u32) -> Result<u64, StoreError> {
+        self.writer.submit(writes::ExpireVectors { before_ms, limit }).await
+    }
+
+    async fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        let row: Option<(String,)> =
+            sqlx::query_as(sql::META).bind(key).fetch_optional(&self.readers).await?;
+        Ok(row.map(|(value,)| value))
+    }
+
+    async fn sealed_secrets(&self) -> Result<Vec<SecretPlace>, StoreError> {
+        let rows: Vec<(String, String, String, String)> =
+            sqlx::query_as(sql::SECRETS).fetch_all(&self.readers).await?;
+        let read = |(kind, id, name, sealed): (String, String, String, String)| {
+            let scope = stored_scope(&kind, &id)?;
+            let sealed = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
+            Ok(SecretPlace { scope, name, sealed })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    async fn reseal(&self, changes: Vec<Reseal>, meta: (String, String)) -> Result<(), StoreError> {
+        self.writer.submit(writes::ResealSecrets { changes, meta }).await
+    }
+
+    async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError> {
+        self.writer.submit(writes::InitMeta { key: key.to_owned(), value }).await
+    }
+
+    async fn health(&self) -> Result<(), StoreError> {
+        if self.writer.is_closed() {
+            return Err(StoreError::Closed);
+        }
+        let _: Option<(i64,)> =
+            sqlx::query_as("SELECT CAST(1 AS BIGINT)").fetch_optional(&self.readers).await?;
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.writer.has_room()
+    }
+
+    fn load(&self) -> StoreLoad {
+        let open = self.readers.size();
+        let idle = u32::try_from(self.readers.num_idle()).unwrap_or(u32::MAX).min(open);
+        StoreLoad {
+            waiting_writes: self.writer.waiting(),
+            connections_in_use: open - idle,
+            connections_idle: idle,
+            connections_most: self.readers.options().get_max_connections(),
+        }
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        // Readers first: an open one would keep the write-ahead log from being emptied.
+        self.readers.close().await;
+        self.writer.close().await
+    }
+}

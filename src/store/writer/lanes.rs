@@ -1,0 +1,183 @@
+//! The writer of PostgreSQL: a few tasks with a connection each, which take operations from one queue. Every operation is a
+//! transaction of its own, so that none waits for another's rows longer than it must; the server brings the commits of several
+//! connections to its disk together.
+//!
+//! An operation that lost its connection before its commit, or that the server undid because of others, is run again for a
+//! while. When the connection is lost during the commit, nobody can tell whether that happened: the caller is told that it
+//! failed.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{Message, Queued, Writer};
+use crate::store::failures::{Retry, retry};
+use crate::store::room::Room;
+use crate::store::{Committed, StoreError};
+
+/// How long an operation waits for a server that does not answer, from when it was queued.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time between two attempts to reach it.
+const RETRY_EVERY: Duration = Duration::from_millis(100);
+
+/// Longest time for one transaction; the server gives up earlier, if it is there.
+const TRANSACTION: Duration = Duration::from_secs(60);
+
+/// Attempts of an operation that the server undoes because of others.
+const ATTEMPTS: u32 = 10;
+
+/// With another isolation an operation might not see what those committed that it waited for.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+impl Writer<Postgres> {
+    /// Starts so many tasks on the current runtime. `committed` is told of every operation that was handled.
+    pub(in crate::store) fn start_lanes(
+        options: PgConnectOptions,
+        lanes: usize,
+        committed: fn(&Committed<'_>),
+    ) -> Self {
+        let (writer, messages) = Self::new();
+        let shared = Arc::new(Shared {
+            messages: Mutex::new(messages),
+            closing: Mutex::default(),
+            options,
+            committed,
+            room: Arc::clone(&writer.room),
+        });
+        let mut running: JoinSet<()> = (0..lanes).map(|_| run(Arc::clone(&shared))).collect();
+        tokio::spawn(async move {
+            while running.join_next().await.is_some() {}
+            for reply in shared.closing.lock().await.drain(..) {
+                drop(reply.send(Ok(())));
+            }
+        });
+        writer
+    }
+}
+
+struct Shared {
+    messages: Mutex<mpsc::Receiver<Message<Postgres>>>,
+    /// Who waits until all is written.
+    closing: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
+    options: PgConnectOptions,
+    committed: fn(&Committed<'_>),
+    room: Arc<Room>,
+}
+
+/// One connection, made when it is needed.
+struct Lane {
+    shared: Arc<Shared>,
+    connection: Option<PgConnection>,
+}
+
+/// Why an attempt failed, and what another one is good for.
+struct Missed(StoreError, Retry);
+
+impl From<sqlx::Error> for Missed {
+    fn from(error: sqlx::Error) -> Self {
+        let error = StoreError::from(error);
+        let retry = retry(&error);
+        Self(error, retry)
+    }
+}
+
+async fn run(shared: Arc<Shared>) {
+    let mut lane = Lane { shared, connection: None };
+    loop {
+        // The others wait for their turn to wait for a message.
+        let mut messages = lane.shared.messages.lock().await;
+        match messages.recv().await {
+            Some(Message::Write(operation)) => {
+                drop(messages);
+                lane.write(operation).await;
+            }
+            Some(Message::Close(reply)) => {
+                messages.close();
+                lane.shared.closing.lock().await.push(reply);
+            }
+            None => break,
+        }
+    }
+    if let Some(connection) = lane.connection {
+        drop(connection.close().await);
+    }
+}
+
+impl Lane {
+    /// Runs an operation to its end and answers its caller.
+    async fn write(&mut self, mut operation: Box<dyn Queued<Postgres>>) {
+        let deadline = operation.queued_at() + PATIENCE;
+        let began = Instant::now();
+        let waited = began.saturating_duration_since(operation.queued_at());
+        let mut attempts = 0;
+        let failure = loop {
+            attempts += 1;
+            let tried = timeout(TRANSACTION, self.attempt(&mut *operation)).await;
+            // A connection that was left in the middle of something is of no use.
+            let Missed(failure, retry) = match tried {
+                Ok(Ok(())) => break None,
+                Ok(Err(missed)) => missed,
+                Err(_) => Missed(timed_out().into(), Retry::Reconnect),
+            };
+            match retry {
+                Retry::Reconnect => {
+                    self.connection = None;
+                    if Instant::now() >= deadline {
+                        break Some(failure);
+                    }
+                    tokio::time::sleep(RETRY_EVERY).await;
+                }
+                Retry::Again if attempts < ATTEMPTS => {}
+                Retry::Again | Retry::Vain => break Some(failure),
+            }
+        };
+        match &failure {
+            None => self.shared.room.stored(Instant::now()),
+            Some(StoreError::Full) => self.shared.room.missed(Instant::now()),
+            Some(error @ StoreError::Database(_)) => tracing::error!(%error, "a write failed"),
+            Some(_) => {}
+        }
+        operation.answer(failure.as_ref());
+        (self.shared.committed)(&Committed { waited: &[waited], took: began.elapsed() });
+    }
+
+    /// One transaction.
+    async fn attempt(&mut self, operation: &mut dyn Queued<Postgres>) -> Result<(), Missed> {
+        if self.connection.is_none() {
+            let connected = timeout(PATIENCE, self.shared.options.connect()).await;
+            self.connection = Some(connected.unwrap_or_else(|_| Err(timed_out()))?);
+        }
+        let Some(connection) = &mut self.connection else { return Err(timed_out().into()) };
+        execute(connection, BEGIN).await?;
+        operation.apply(connection).await;
+        if let Some(failure) = operation.failure() {
+            let missed = Missed(failure.clone(), retry(failure));
+            if missed.1 != Retry::Reconnect {
+                execute(connection, "ROLLBACK").await?;
+            }
+            return Err(missed);
+        }
+        match execute(connection, "COMMIT").await.map_err(Missed::from) {
+            Err(Missed(failure, Retry::Reconnect)) => {
+                self.connection = None;
+                Err(Missed(failure, Retry::Vain))
+            }
+            done => done,
+        }
+    }
+}
+
+fn timed_out() -> sqlx::Error {
+    io::Error::from(io::ErrorKind::TimedOut).into()
+}
+
+async fn execute(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(sql).execute(connection).await.map(drop)
+}

@@ -1,0 +1,120 @@
+//! The service on PostgreSQL: what stops its start, what it keeps, and what processes see of each other.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::app::{Builder, TestApp};
+use crate::samples::painter;
+
+#[path = "../postgres/cluster.rs"]
+mod cluster;
+
+const MASTER_KEY: &str = "5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1";
+
+/// An empty database; `None` where PostgreSQL is not installed.
+async fn database() -> Option<String> {
+    let name = cluster::new_name();
+    let url = cluster::url(&name)?;
+    cluster::create(&name, "template0").await;
+    Some(url)
+}
+
+fn on(url: &str) -> Builder {
+    TestApp::builder().database(url).set("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY)
+}
+
+/// What a command that fails says.
+fn refusal(url: &str, arguments: &[&str], master_key: Option<&str>) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+    command.args(arguments).args(["--database-url", url]).env_clear().stdin(Stdio::null());
+    command.envs(master_key.map(|key| ("TOOLRACK_SECRETS_MASTER_KEY", key)));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains("s3cret") && !text.contains("wr0ng"), "{text}");
+    text
+}
+
+#[tokio::test]
+async fn a_start_that_is_refused_says_what_to_do() {
+    let Some(url) = database().await else { return };
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--no-auth"];
+    let refused = |url: &str| refusal(url, &serve, Some(MASTER_KEY));
+    let text = refusal(&url, &serve, None);
+    assert!(text.contains("secrets.master_key") && text.contains("openssl rand -hex 32"), "{text}");
+
+    let (_, place) = url.split_once('@').unwrap();
+    let (_, port) = place.split_once(':').unwrap();
+    let tcp = format!("127.0.0.1:{port}");
+    for (url, reason) in [
+        (cluster::url("nowhere").unwrap(), "CREATE DATABASE \"nowhere\""),
+        (format!("postgres://asked:wr0ng@{tcp}"), "lets the user \"asked\" not in"),
+        (format!("postgres://asked:s3cret@{tcp}?sslmode=require"), "no encrypted connection"),
+        ("postgres://asked:s3cret@127.0.0.1:1/rack".to_owned(), "cannot be reached"),
+        (format!("postgres://asked:s3cret@{tcp}?ssl=yes"), "the parameter \"ssl\" is not known"),
+        ("postgres://asked:s3cret@127.0.0.1".to_owned(), "names no database"),
+    ] {
+        let text = refused(&url);
+        assert!(text.contains(reason), "{url}: {text}");
+    }
+    let text = refusal(&url, &["backup", "somewhere"], Some(MASTER_KEY));
+    assert!(text.contains("pg_dump"), "{text}");
+    let text = refusal(&url, &["keys", "rotate-master"], None);
+    assert!(text.contains("secrets.master_key"), "{text}");
+    let text = refusal("postgres://asked:s3cret@db", &["check-config"], None);
+    assert!(text.contains("names no database"), "{text}");
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart_and_after_a_kill() {
+    let Some(url) = database().await else { return };
+    let mut app = on(&url).start().await;
+    let user = painter(&app, json!({"max_warm_tools": 3})).await;
+    let found = user.search(json!({"session": "s", "query": "amber"})).await.ok();
+    assert_eq!(found["warmed"], json!(["amber"]));
+    let array = user.assemble(json!({"session": "s"})).await.ok()["fingerprint"].clone();
+    let id = user.path(&[]);
+    app.restart().await;
+    let again = app.user_called(id.rsplit('/').next().unwrap());
+    assert_eq!(again.assemble(json!({"session": "s"})).await.ok()["fingerprint"], array);
+    let found = again.search(json!({"session": "s", "query": "crimson"})).await.ok();
+    assert_eq!(found["warmed"], json!(["crimson"]));
+    app.kill();
+    app.start_again().await;
+    let again = app.user_called(id.rsplit('/').next().unwrap());
+    let answer = again.assemble(json!({"session": "s"})).await.ok();
+    assert_eq!(answer["warm"], json!(["amber", "crimson"]), "{answer}");
+}
+
+#[tokio::test]
+async fn processes_on_one_database_see_what_others_write_within_a_second() {
+    let Some(url) = database().await else { return };
+    let first = on(&url).start().await;
+    let second = on(&url).start().await;
+    let user = painter(&first, json!({"max_warm_tools": 3})).await;
+    let id = user.path(&[]);
+    let there = second.user_called(id.rsplit('/').next().unwrap());
+    assert_eq!(there.assemble(json!({})).await.text(), user.assemble(json!({})).await.text());
+    user.put_config(&json!({"core": ["teal"]})).await.ok();
+    let here = user.assemble(json!({})).await.text().to_owned();
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while there.assemble(json!({})).await.text() != here {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .expect("the other process reads it again");
+}
+
+#[tokio::test]
+async fn a_folder_is_not_needed() {
+    let Some(url) = database().await else { return };
+    let folder = TempDir::new().unwrap();
+    let app = on(&url).start_in(folder).await;
+    let names: Vec<_> =
+        std::fs::read_dir(app.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["log.txt"]);
+}
