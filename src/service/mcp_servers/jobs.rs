@@ -202,7 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_gets_all_jobs() {
+        let jobs = Jobs::default();
+        for at in 0..MAX_OF_SCOPE {
+            jobs.begin(&server(&at.to_string()), false).unwrap();
+        }
+        assert_eq!(jobs.begin(&server("more"), false).unwrap_err().kind(), Kind::Unavailable);
+        assert!(jobs.begin(&(Scope::User(Id::parse("v").unwrap()), "a".to_owned()), false).unwrap().1);
+    }
+
+    #[test]
     fn jobs_that_ended_make_room() {
+        let server = |name: &str| (Scope::User(Id::parse(name).unwrap()), name.to_owned());
         let jobs = Jobs::default();
         let running: Vec<Arc<Job>> =
             (0..MAX_JOBS).map(|at| jobs.begin(&server(&at.to_string()), false).unwrap().0).collect();
