@@ -97,6 +97,9 @@ fn tell(settings: &Settings, plan: &Plan, resealed: &Resealed) -> Result<(), Fai
         resealed + current,
         plan.place
     ))?;
+    eprintln!(
+        "toolrack: keys in drafts of the setup flow have to be entered again, and browsers sign in again"
+    );
     if settings.secrets.previous_master_key.is_some() {
         eprintln!(
             "toolrack: nothing needs secrets.previous_master_key any more; take it out of the settings"

@@ -90,7 +90,8 @@ fn remove(file: &Path) -> Result<(), MasterKeyError> {
     gone.and_then(|()| sync_folder(file)).map_err(|error| MasterKeyError::Io(file.to_owned(), error))
 }
 
-/// Seals everything with the present key that an older one sealed, in one transaction.
+/// Seals everything with the present key that an older one sealed, in one transaction; keys in drafts and signed-in browsers
+/// are dropped with it.
 pub async fn reseal_all(store: &dyn Store, key: &MasterKey) -> Result<Resealed, MasterKeyError> {
     let mut counts = Resealed { resealed: 0, current: 0, unreadable: 0 };
     let mut changes = Vec::new();

@@ -59,6 +59,11 @@ pub(super) const META_PUT: &str = "INSERT INTO meta (key, value) VALUES ($1, $2)
 
 pub(super) const SECRETS: &str = "SELECT kind, id, name, sealed FROM secrets ORDER BY kind, id, name";
 
+pub(super) const DRAFT_KEYS_DROP: &str =
+    "UPDATE setup_drafts SET sealed = NULL, revision = revision + 1 WHERE sealed IS NOT NULL";
+
+pub(super) const PAGE_SESSIONS_DROP: &str = "DELETE FROM page_sessions";
+
 pub(super) const SECRET_RESEAL: &str =
     "UPDATE secrets SET sealed = $5 WHERE kind = $1 AND id = $2 AND name = $3 AND sealed = $4";
 

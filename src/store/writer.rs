@@ -27,6 +27,11 @@ const MAX_WAITING: usize = 4096;
 pub(super) trait Operation<E: Engine>: Send + Sync + 'static {
     type Output: Send + 'static;
 
+    /// Whether it takes something away, rights or room: such an operation goes on where nothing else finds room.
+    fn takes_away(&self) -> bool {
+        false
+    }
+
     fn apply(
         &self,
         connection: &mut E::Connection,
@@ -113,6 +118,9 @@ trait Queued<E: Engine>: Send {
     /// Runs the operation and keeps its outcome; false when it may have left changes that are to be undone.
     fn apply<'a>(&'a mut self, connection: &'a mut E::Connection) -> BoxFuture<'a, bool>;
 
+    /// See [`Operation::takes_away`].
+    fn takes_away(&self) -> bool;
+
     /// Why the operation failed when it last ran.
     fn failure(&self) -> Option<&StoreError>;
 
@@ -138,6 +146,10 @@ impl<E: Engine, O: Operation<E>> Queued<E> for Pending<O, O::Output> {
             self.outcome = Some(outcome);
             clean
         })
+    }
+
+    fn takes_away(&self) -> bool {
+        self.operation.takes_away()
     }
 
     fn failure(&self) -> Option<&StoreError> {

@@ -117,9 +117,9 @@ pub(super) async fn scope_state<E: Engine>(
 pub(super) async fn begin<E: Engine>(
     connection: &mut E::Connection,
     state: &ScopeState,
-    notes: &WriteNotes,
+    beginner: Option<Beginner>,
 ) -> Result<(), StoreError> {
-    let Some(Beginner { key, most }) = notes.beginner.filter(|_| !state.begun) else { return Ok(()) };
+    let Some(Beginner { key, most }) = beginner.filter(|_| !state.begun) else { return Ok(()) };
     let begun = sqlx::query(sql::SCOPE_BEGUN).bind(format!("scopes/{key}")).bind(i64::from(most));
     let counted = begun.fetch_optional(connection).await?;
     counted.map(|_| ()).ok_or(StoreError::TooMany)
@@ -133,6 +133,10 @@ pub(super) struct WriteConfig {
 impl<E: Engine> Operation<E> for WriteConfig {
     type Output = ScopeRow;
 
+    fn takes_away(&self) -> bool {
+        self.write.config.is_none()
+    }
+
     async fn apply(&self, connection: &mut E::Connection) -> Result<ScopeRow, StoreError> {
         let Self { scope, write } = self;
         let (kind, id) = (scope.kind(), scope.id().as_str());
@@ -142,7 +146,7 @@ impl<E: Engine> Operation<E> for WriteConfig {
         }
         match &write.config {
             Some(config) => {
-                begin::<E>(connection, &state, &write.notes).await?;
+                begin::<E>(connection, &state, write.notes.beginner).await?;
                 let put =
                     sqlx::query(sql::CONFIG_PUT).bind(kind).bind(id).bind(config.as_str()).bind(write.now_ms);
                 put.execute(&mut *connection).await?;
@@ -215,11 +219,15 @@ impl WriteCatalog {
 impl<E: Engine> Operation<E> for WriteCatalog {
     type Output = ();
 
+    fn takes_away(&self) -> bool {
+        self.write.upsert.is_empty()
+    }
+
     async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         let Self { scope, write } = self;
         let owner = [scope.kind(), scope.id().as_str()];
         let state = self.check::<E>(connection).await?;
-        begin::<E>(connection, &state, &write.notes).await?;
+        begin::<E>(connection, &state, write.notes.beginner).await?;
         reviews::write::<E>(connection, scope, &write.reviews, &write.by, write.now_ms).await?;
         let empties = write.new_version.is_empty();
         sqlx::query(sql::CATALOG_VERSION_PUT)
@@ -511,6 +519,10 @@ pub(super) struct DeleteSession {
 impl<E: Engine> Operation<E> for DeleteSession {
     type Output = bool;
 
+    fn takes_away(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
         let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.key);
         let existed = E::rows_affected(&delete.execute(&mut *connection).await?) > 0;
@@ -568,6 +580,10 @@ impl<E: Engine> Operation<E> for ResealSecrets {
             if E::rows_affected(&reseal.execute(&mut *connection).await?) == 0 {
                 return Err(StoreError::Corrupt("secret, which changed meanwhile,"));
             }
+        }
+        // What is short-lived is not sealed anew: a key in a draft is entered again, and browsers sign in again.
+        for drop in [sql::DRAFT_KEYS_DROP, sql::PAGE_SESSIONS_DROP] {
+            sqlx::query(drop).execute(&mut *connection).await?;
         }
         let (key, value) = &self.meta;
         sqlx::query(sql::META_PUT).bind(key.as_str()).bind(value.as_str()).execute(connection).await?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::app::{ADMIN_KEY, TestApp};
-use crate::pages::{Browser, HOSTILE, of};
+use crate::pages::{Browser, HOSTILE, key, of};
 
 const SECRET: &str = "sk-a-secret-that-nobody-reads-back";
 
@@ -86,6 +86,22 @@ async fn a_draft_outlives_a_kill_and_its_key_is_sealed() {
         "{page}"
     );
     assert!(!page.contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_draft_begins_its_scope() {
+    let app = TestApp::builder().set("TOOLRACK_LIMITS_SCOPES_PER_KEY", 2).start().await;
+    let setup = Browser::sign_in(&app, &key(&app, "setup", &["team-*"], &[]).await).await;
+    let save = async |user: &str| {
+        let page = format!("/ui/users/{user}/setup/scope");
+        setup.submit(&page, &[("max_warm_tools", "5")]).await.status
+    };
+    assert_eq!((save("team-a").await, save("team-b").await, save("team-c").await), (303, 303, 422));
+    // Going on with it, and writing it, begins nothing more.
+    assert_eq!(save("team-a").await, 303);
+    setup.submit("/ui/users/team-a/setup/apply", &[]).await.expect_status(303);
+    let config = app.admin().get("/v1/users/team-a/config").await.ok();
+    assert_eq!(config, json!({"max_warm_tools": 5}));
 }
 
 #[tokio::test]

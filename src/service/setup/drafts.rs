@@ -12,7 +12,8 @@ use url::Url;
 use super::SetupInput;
 use crate::core::id::Scope;
 use crate::core::policy::origin_of;
-use crate::service::{Caller, Error, Kind, Toolrack, now_ms};
+use crate::service::scopes::begun_too_many;
+use crate::service::{Actor, Caller, Error, Kind, Toolrack, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
 
 /// How long a draft is kept that nobody goes on with: thirty days.
@@ -127,15 +128,20 @@ impl Toolrack {
             let text = self.0.master_key.open(&aad(scope, origin), sealed).ok()?;
             Some(DraftKey { origin: origin.clone(), text })
         });
-        // A key that was sealed with another master key has to be given again.
-        let key_cleared = draft.key_cleared || (row.sealed.is_some() && key.is_none());
+        // A change of the master key takes it away.
+        let key_cleared = draft.key_cleared || (draft.key_origin.is_some() && key.is_none());
         let (revision, updated_at_ms) = (row.revision, row.updated_at_ms);
         Ok(SetupDraft { key, key_cleared, revision, updated_at_ms, ..draft })
     }
 
     /// Stores a draft, in the place of the one that it was made from. Its key is given up where its endpoint has another origin
     /// than the key was given for.
-    pub async fn save_draft(&self, scope: &Scope, draft: &mut SetupDraft) -> Result<(), Error> {
+    pub async fn save_draft(
+        &self,
+        scope: &Scope,
+        draft: &mut SetupDraft,
+        actor: &Actor,
+    ) -> Result<(), Error> {
         if draft.key.is_some() && draft.api_key().is_none() {
             (draft.key, draft.key_cleared) = (None, true);
         }
@@ -146,13 +152,19 @@ impl Toolrack {
         let sealed = draft.key.as_ref().map(seal).transpose();
         let sealed =
             sealed.map_err(|error| Error::invalid("/matcher/api_key", "too_long", error.to_string()))?;
-        let write = DraftWrite { body, sealed, expected_revision: draft.revision, now_ms: now_ms() };
+        let write = DraftWrite {
+            body,
+            sealed,
+            expected_revision: draft.revision,
+            now_ms: now_ms(),
+            beginner: self.beginner(actor),
+        };
         let written = self.0.store.write_draft(scope, write).await;
         draft.revision = written.map_err(|error| match error {
             StoreError::Conflict => {
                 Error::new(Kind::Conflict, "this draft was changed in another window in the meantime")
             }
-            other => other.into(),
+            other => begun_too_many(other, self.0.limits.keys.scopes),
         })?;
         Ok(())
     }

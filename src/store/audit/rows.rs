@@ -9,6 +9,12 @@ use crate::store::engine::Engine;
 use crate::store::writer::Operation;
 use crate::store::{SqlStore, StoreError};
 
+/// One user or project gets a tenth of the entries, so that nobody's changes push out all of the others'.
+const SHARE: i64 = 10;
+
+/// So many entries may be too many for a while.
+const TRIM_EVERY: i64 = 64;
+
 /// Writes an entry, with what the operation knows of before and after, and drops those that are one too many.
 pub(in crate::store) async fn note<E: Engine>(
     connection: &mut E::Connection,
@@ -34,7 +40,20 @@ pub(in crate::store) async fn note<E: Engine>(
         .bind(entry.request_id.as_deref())
         .execute(&mut *connection)
         .await?;
-    sqlx::query(sql::TRIM).bind(id - i64::from(*most)).execute(connection).await?;
+    let most = i64::from(*most);
+    if sql::is_of_admins(&entry.action) {
+        sqlx::query(sql::TRIM_OF_ADMINS).bind(most).execute(&mut *connection).await?;
+    }
+    // Finding the oldest that is kept reads all that are younger, so not at every entry.
+    if id % TRIM_EVERY.min(most / SHARE).max(1) == 0 {
+        let share = (most / SHARE).max(1);
+        for (text, id) in [(sql::TRIM_OF_USER, &entry.user), (sql::TRIM_OF_PROJECT, &entry.project)] {
+            if let Some(id) = id {
+                sqlx::query(text).bind(id.to_string()).bind(share).execute(&mut *connection).await?;
+            }
+        }
+        sqlx::query(sql::TRIM).bind(most).execute(connection).await?;
+    }
     Ok(())
 }
 

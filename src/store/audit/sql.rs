@@ -8,7 +8,45 @@ pub(super) const INSERT: &str = "INSERT INTO audit (id, at, actor, action, user_
      revision_before, revision_after, summary, request_id) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-pub(super) const TRIM: &str = "DELETE FROM audit WHERE id <= $1";
+/// What only administrators do is kept by its own number, so that nobody else's changes push it out.
+macro_rules! of_admins {
+    () => {
+        "action IN ('key.create', 'key.patch', 'key.revoke', 'key.rotate', 'tool.approve', 'tool.reject')"
+    };
+}
+
+/// Whether an action is among them.
+pub(super) fn is_of_admins(action: &str) -> bool {
+    of_admins!().contains(&format!("'{action}'"))
+}
+
+/// Keeps the $1 latest, and those of administrators.
+pub(super) const TRIM: &str = concat!(
+    "DELETE FROM audit WHERE NOT ",
+    of_admins!(),
+    " AND id <= (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET $1)"
+);
+
+/// Keeps the $1 latest of administrators.
+pub(super) const TRIM_OF_ADMINS: &str = concat!(
+    "DELETE FROM audit WHERE ",
+    of_admins!(),
+    " AND id <= (SELECT id FROM audit WHERE ",
+    of_admins!(),
+    " ORDER BY id DESC LIMIT 1 OFFSET $1)"
+);
+
+/// Keeps the $2 latest of a user or a project.
+pub(super) const TRIM_OF_USER: &str = concat!(
+    "DELETE FROM audit WHERE user_id = $1 AND NOT ",
+    of_admins!(),
+    " AND id <= (SELECT id FROM audit WHERE user_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)"
+);
+pub(super) const TRIM_OF_PROJECT: &str = concat!(
+    "DELETE FROM audit WHERE project_id = $1 AND NOT ",
+    of_admins!(),
+    " AND id <= (SELECT id FROM audit WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)"
+);
 
 pub(super) const EXPIRE: &str =
     "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY id LIMIT $2)";

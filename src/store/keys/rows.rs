@@ -167,6 +167,11 @@ struct ChangeKey {
 impl<E: Engine> Operation<E> for ChangeKey {
     type Output = Option<KeyRow>;
 
+    /// Also where it gives: an administrator looks for what is wrong.
+    fn takes_away(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, connection: &mut E::Connection) -> Result<Option<KeyRow>, StoreError> {
         E::exclude(connection, ALL).await?;
         let Self { id, change } = self;
@@ -177,7 +182,10 @@ impl<E: Engine> Operation<E> for ChangeKey {
         let changes = change.name.is_some()
             || change.expires_at_ms.is_some()
             || change.bindings.is_some()
-            || before.revoked_at_ms.is_none();
+            || (change.revoked_at_ms.is_some() && before.revoked_at_ms.is_none());
+        if !changes {
+            return Ok(Some(before));
+        }
         let revision = next_revision::<E>(connection).await?;
         let query: Query<'_, E> = sqlx::query_as(sql::CHANGE)
             .bind(id.to_string())
@@ -188,7 +196,7 @@ impl<E: Engine> Operation<E> for ChangeKey {
             .bind(revision)
             .bind(change.bindings.as_deref());
         let changed = query.fetch_optional(&mut *connection).await?.map(row).transpose()?;
-        note_if::<E>(connection, change.audit.as_ref().filter(|_| changes)).await?;
+        note_if::<E>(connection, change.audit.as_ref()).await?;
         Ok(changed)
     }
 }

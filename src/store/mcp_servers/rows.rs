@@ -105,7 +105,7 @@ impl<E: Engine> Operation<E> for WriteMcpServer {
         if others >= i64::from(write.most) {
             return Err(StoreError::TooMany);
         }
-        begin::<E>(connection, &state, &write.notes).await?;
+        begin::<E>(connection, &state, write.notes.beginner).await?;
         sqlx::query(sql::SCOPE_PUT).bind(kind).bind(id).bind(write.now_ms).execute(&mut *connection).await?;
         sqlx::query(sql::PUT)
             .bind(kind)

@@ -6,7 +6,7 @@ mod sql;
 
 use async_trait::async_trait;
 
-use super::{CatalogWrite, ConfigWrite, ScopeRow, StoreError};
+use super::{Beginner, CatalogWrite, ConfigWrite, ScopeRow, StoreError};
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope};
 use crate::core::tool::ToolKey;
@@ -54,6 +54,8 @@ pub struct DraftWrite {
     /// [`DraftRow::revision`] that the write was made for, 0 for none; another one stored is a [`StoreError::Conflict`].
     pub expected_revision: i64,
     pub now_ms: i64,
+    /// Who begins the scope with it, if nothing was written of it before.
+    pub beginner: Option<Beginner>,
 }
 
 /// A browser that is signed in.

@@ -11,7 +11,7 @@ use crate::core::tool::ToolKey;
 use crate::store::engine::Engine;
 use crate::store::sql_store::read_scope;
 use crate::store::writer::Operation;
-use crate::store::writes::{WriteCatalog, WriteConfig, stored_scope};
+use crate::store::writes::{WriteCatalog, WriteConfig, begin, scope_state, stored_scope};
 use crate::store::{ScopeRow, SqlStore, StoreError};
 
 /// Keeps the document that a config has now, and drops those that are one too many.
@@ -146,7 +146,12 @@ impl<E: Engine> Operation<E> for WriteDraft {
 
     async fn apply(&self, connection: &mut E::Connection) -> Result<i64, StoreError> {
         E::exclude(connection, &draft(&self.scope)).await?;
-        let DraftWrite { body, sealed, expected_revision, now_ms } = &self.write;
+        let DraftWrite { body, sealed, expected_revision, now_ms, beginner } = &self.write;
+        let state = scope_state::<E>(connection, &self.scope).await?;
+        begin::<E>(connection, &state, *beginner).await?;
+        let began =
+            sqlx::query(sql::SCOPE_BEGIN).bind(self.scope.kind()).bind(self.scope.id().as_str()).bind(now_ms);
+        began.execute(&mut *connection).await?;
         if *expected_revision > 0 {
             // A row that is gone is not the revision that was meant.
             let stored = sqlx::query_as(sql::DRAFT).bind(self.scope.kind()).bind(self.scope.id().as_str());

@@ -3,6 +3,10 @@
 pub(super) const SCOPES: &str =
     "SELECT kind, id FROM scopes WHERE (kind, id) > ($1, $2) ORDER BY kind, id LIMIT $3";
 
+/// A scope of which nothing is written yet.
+pub(super) const SCOPE_BEGIN: &str = "INSERT INTO scopes (kind, id, config, config_written, config_revision, updated_at) \
+     VALUES ($1, $2, '{}', 0, 0, $3) ON CONFLICT (kind, id) DO NOTHING";
+
 pub(super) const VERSION_PUT: &str = "INSERT INTO config_versions (kind, id, revision, config, at, actor) \
      SELECT kind, id, config_revision, config, CAST($3 AS BIGINT), CAST($4 AS TEXT) FROM scopes \
      WHERE kind = $1 AND id = $2 AND config_written = 1 \

@@ -19,6 +19,9 @@ use crate::store::{Committed, StoreError};
 /// Operations in one transaction at most: bounds how long the first of a group waits for the last.
 const MAX_GROUP: usize = 256;
 
+/// Pages of the reserve: some hundreds of revocations with their entries in the log of changes.
+const RESERVE_PAGES: i64 = 64;
+
 impl Writer<Sqlite> {
     /// Starts the task on the current runtime. `committed` is told of every group that was handled.
     pub(in crate::store) fn start(connection: SqliteConnection, committed: fn(&Committed<'_>)) -> Self {
@@ -88,10 +91,42 @@ async fn commit(
         tracing::error!(error = %failure, operations = group.len(), "a group of writes failed");
         roll_back(connection).await;
     }
-    for operation in group {
+    let is_full = |operation: &dyn Queued<Sqlite>| {
+        matches!(failure, Some(StoreError::Full)) || matches!(operation.failure(), Some(StoreError::Full))
+    };
+    let (mut taking_away, rest): (Vec<_>, Vec<_>) =
+        group.into_iter().partition(|operation| operation.takes_away() && is_full(&**operation));
+    for operation in rest {
         operation.answer(failure.as_ref());
     }
+    if !taking_away.is_empty() {
+        let failure = with_reserve(connection, &mut taking_away).await.err().map(StoreError::from);
+        if failure.is_some() {
+            roll_back(connection).await;
+        }
+        for operation in taking_away {
+            operation.answer(failure.as_ref());
+        }
+    }
     took
+}
+
+/// Runs operations with room beyond the bound that the settings give, which only they get. A disk that is full has none.
+async fn with_reserve(
+    connection: &mut SqliteConnection,
+    group: &mut [Box<dyn Queued<Sqlite>>],
+) -> Result<(), sqlx::Error> {
+    let (pages,): (i64,) = sqlx::query_as("PRAGMA max_page_count").fetch_one(&mut *connection).await?;
+    set_pages(connection, pages + RESERVE_PAGES).await?;
+    let done = try_apart(connection, group).await;
+    // A bound below what the file has is taken as what it has.
+    set_pages(connection, pages).await?;
+    done
+}
+
+async fn set_pages(connection: &mut SqliteConnection, pages: i64) -> Result<(), sqlx::Error> {
+    let text = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+    sqlx::raw_sql(text).execute(connection).await.map(drop)
 }
 
 /// The usual way. False when an operation failed: everything is undone, and the group is to be tried apart.

@@ -50,7 +50,7 @@ pub(super) async fn read(
     };
     match outcome {
         Outcome::Nothing => {
-            service.save_draft(&place.scope, &mut draft).await?;
+            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
             Ok(go(&place.path(Step::Review.path())))
         }
         outcome => {

@@ -70,7 +70,7 @@ pub(super) async fn save(
     if !form.text("api_key").is_empty() {
         draft.set_api_key(Some(SecretString::from(form.text("api_key").to_owned())));
     }
-    service.save_draft(&place.scope, &mut draft).await?;
+    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
     if form.text("do") != "test" {
         return Ok(crate::ui::go(&place.path(Step::Scope.path())));
     }

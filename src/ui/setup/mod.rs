@@ -171,7 +171,7 @@ async fn keep(
     draft: &mut SetupDraft,
     on: &str,
 ) -> Result<Response, Problem> {
-    service.save_draft(&place.scope, draft).await?;
+    service.save_draft(&place.scope, draft, &place.visitor.actor).await?;
     Ok(go(&place.path(on)))
 }
 

@@ -97,7 +97,7 @@ pub(super) async fn decide(
             }
         }
     }
-    service.save_draft(&place.scope, &mut draft).await?;
+    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
     Ok(go(&filter.path(&place)))
 }
 

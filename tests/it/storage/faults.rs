@@ -26,6 +26,8 @@ fn refused(folder: &Path) -> String {
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_loses_nothing() {
     let mut app = TestApp::builder().set("TOOLRACK_DATABASE_MAX_BYTES", 700_000).start().await;
+    let made = json!({"name": "filler", "role": "agent", "users": ["*"]});
+    let key = app.admin().post("/v1/keys", &made).await.json();
     let mut promised = Vec::new();
     let refused = loop {
         let id = format!("user-{}", promised.len());
@@ -59,6 +61,9 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     assert_eq!(called["warnings"][0]["code"], "storage_full");
     user.search(json!({"query": "thing_9"})).await.ok();
     user.assemble(json!({})).await.ok();
+    // Whoever fills it loses the key all the same.
+    app.admin().delete(&format!("/v1/keys/{}", key["id"].as_str().unwrap())).await.expect_status(204);
+    app.with_key(key["key"].as_str().unwrap()).get("/v1/limits").await.problem(401, "unauthorized");
     // A load balancer goes on sending requests, an operator sees why writes are refused.
     assert_eq!(app.admin().get("/readyz").await.ok()["components"]["storage"]["status"], "full");
 
@@ -66,6 +71,9 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     assert_eq!(app.ended().await.code(), Some(1), "ages that were not written are told");
     app.start_again().await;
     app.user_called(&refused).put_catalog(&tools(100)).await.problem(507, "storage_full");
+    // What makes room finds some.
+    let (given_up, _) = promised.pop().unwrap();
+    app.admin().delete(&format!("/v1/users/{given_up}/catalog")).await.expect_status(204);
     app.set("TOOLRACK_DATABASE_MAX_BYTES", 0);
     app.kill();
     app.start_again().await;
