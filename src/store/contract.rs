@@ -33,6 +33,7 @@ mod listing_bases;
 mod mcp_servers;
 mod reviews;
 mod secrets;
+mod setup;
 mod usage;
 mod warm_model;
 
