@@ -19,7 +19,7 @@ use crate::core::profile::Profile;
 use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
-use crate::store::{AuditWrite, SessionRow, SessionTouch, WarmTouch};
+use crate::store::{AuditWrite, SessionRow, SessionState, SessionTouch, WarmTouch};
 
 /// What a session keeps of its last assembly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,8 @@ pub(super) struct Session {
     ledger: Arc<Ledger>,
     /// Whether the store has a row of it.
     is_stored: bool,
+    /// That of the row that it shows.
+    revision: AtomicI64,
     /// Whether it waits to be flushed already.
     dirty: AtomicBool,
 }
@@ -87,6 +89,7 @@ impl Session {
             last_seen_ms: now.into(),
             ledger: Arc::default(),
             is_stored: false,
+            revision: 0.into(),
             dirty: false.into(),
         }
     }
@@ -107,6 +110,7 @@ impl Session {
             last_seen_ms: row.last_seen_ms.into(),
             ledger: Arc::new(Ledger::from_document(serde_json::from_str(&row.ledger).unwrap_or_default())),
             is_stored: true,
+            revision: row.revision.into(),
             dirty: false.into(),
         }
     }
@@ -120,8 +124,28 @@ impl Session {
             last_seen_ms: now.into(),
             ledger: Arc::clone(&self.ledger),
             is_stored: true,
+            revision: self.revision().into(),
             dirty: false.into(),
         }
+    }
+
+    pub(super) fn revision(&self) -> i64 {
+        self.revision.load(Ordering::Relaxed)
+    }
+
+    /// Counts its own write; whether that got this revision, so that no other write came between.
+    pub(super) fn is_written_as(&self, revision: i64) -> bool {
+        self.revision.fetch_add(1, Ordering::Relaxed) + 1 == revision
+    }
+
+    /// Whether the row is still what the snapshot shows. If so, it was seen when the row says, too.
+    pub(super) fn is_row(&self, state: &SessionState) -> bool {
+        self.last_seen_ms.fetch_max(state.last_seen_ms, Ordering::Relaxed);
+        self.is_stored && self.created_at_ms == state.created_at_ms && self.revision() == state.revision
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_stored(&self) -> bool {

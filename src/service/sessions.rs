@@ -1,8 +1,8 @@
 //! All sessions of the process: snapshots in memory, replaced under a lock per session, and their rows.
 //!
 //! What an answer promises (warm sets, pins, settings) is written before the answer; ages and counters are written
-//! every few seconds. The process is the only one that serves its database, so a snapshot in memory is the truth.
-//! Everything that concerns one session happens under its lock, except reading a snapshot that is there.
+//! every few seconds. Where the process is the only one that serves its database, a snapshot in memory is the truth; else
+//! each use of one asks the store whether the row is still what it shows, and reads it anew where it is not. Everything that concerns one session happens under its lock, except reading a snapshot that is there.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmSet, WarmTool};
-use crate::store::{SessionTouch, SessionWrite, StoreError, WarmRow};
+use crate::store::{SessionRow, SessionTouch, SessionWrite, StoreError, WarmRow};
 use crate::telemetry;
 
 /// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few; and
@@ -107,6 +107,7 @@ impl Toolrack {
     /// The present snapshot of a session; an unknown one is empty.
     pub(super) async fn session(&self, key: &SessionKey) -> Result<Arc<Session>, Error> {
         if let Some(session) = self.0.sessions.snapshots.get(key).await
+            && self.is_current(key, &session).await?
             && now_ms() - session.last_seen() <= self.0.sessions.ttl_ms
         {
             return Ok(session);
@@ -119,13 +120,16 @@ impl Toolrack {
     async fn load_session(&self, key: &SessionKey) -> Result<Arc<Session>, Error> {
         let sessions = &self.0.sessions;
         let now = now_ms();
-        let known = match sessions.snapshots.get(key).await {
-            Some(session) => return self.unexpired(key, session, now).await,
-            None => lock(&sessions.unflushed).get(key),
-        };
-        let session = match known {
-            Some(session) => session,
-            None => match timed(Part::Database, self.0.store.session(key)).await? {
+        let cached = sessions.snapshots.get(key).await;
+        let is_cached = cached.is_some();
+        let session = match cached.or_else(|| lock(&sessions.unflushed).get(key)) {
+            Some(session) if self.is_current(key, &session).await? => {
+                if is_cached {
+                    return self.unexpired(key, session, now).await;
+                }
+                session
+            }
+            outdated => match self.read_session(key, outdated).await? {
                 Some(row) => Arc::new(Session::from_row(row)),
                 None => Arc::new(Session::new(now)),
             },
@@ -133,6 +137,32 @@ impl Toolrack {
         let session = self.unexpired(key, session, now).await?;
         sessions.snapshots.insert(key.clone(), Arc::clone(&session)).await;
         Ok(session)
+    }
+
+    /// Whether nobody else has changed a session since its snapshot was made.
+    async fn is_current(&self, key: &SessionKey, session: &Session) -> Result<bool, Error> {
+        if !self.0.store.is_shared() {
+            return Ok(true);
+        }
+        Ok(match timed(Part::Database, self.0.store.session_state(key)).await? {
+            Some(state) => session.is_row(&state),
+            None => !session.is_stored(),
+        })
+    }
+
+    /// Reads a session; the ages that an outdated snapshot has are written before. Its counters of the last seconds are not:
+    /// they would take the place of those that others counted. Its lock is held.
+    async fn read_session(
+        &self,
+        key: &SessionKey,
+        outdated: Option<Arc<Session>>,
+    ) -> Result<Option<SessionRow>, Error> {
+        if let Some(outdated) = outdated.filter(|outdated| outdated.is_dirty()) {
+            lock(&self.0.sessions.unflushed).remove(key);
+            let ages = SessionTouch { ledger: None, ..outdated.touch(key) };
+            self.0.store.touch_sessions(vec![ages]).await?;
+        }
+        Ok(timed(Part::Database, self.0.store.session(key)).await?)
     }
 
     /// The session, or an empty one in the place of one that was idle for too long.
@@ -212,11 +242,17 @@ impl Toolrack {
         let (service, key) = (self.clone(), key.clone());
         uncancelled(async move {
             let written = service.0.store.write_session(write).await;
-            written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
+            let revision = written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
+            let only_this = next.is_written_as(revision) || !service.0.store.is_shared();
             next.ledger().count(deed, cost);
             telemetry::warm_change(added, touched, evicted);
             service.usage().warmed(&scope_of(&key.user, key.project.as_ref()), added, evicted);
-            service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
+            if only_this {
+                service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
+            } else {
+                // Another process wrote meanwhile: the row has both changes, this snapshot one.
+                service.0.sessions.snapshots.invalidate(&key).await;
+            }
             // Ages that were touched before, and the ledger, follow with the next flush.
             service.0.sessions.mark_dirty(&key, &next);
             drop(guard);

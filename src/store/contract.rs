@@ -55,6 +55,7 @@ on_every_backend!(
     the_largest_catalog_comes_back_byte_for_byte,
     inline_catalogs_belong_to_one_user_and_expire_with_their_tools,
     a_session_keeps_what_a_write_does_not_name,
+    a_session_counts_its_writes,
     sessions_of_one_id_share_nothing_and_start_empty_after_deletion,
     touches_renew_and_never_revive,
     a_large_flush_reaches_every_session,
@@ -353,6 +354,19 @@ async fn a_session_keeps_what_a_write_does_not_name(on: Backend) {
         SessionWrite { clear: true, upsert: vec![warm("z", 1, 1)], ..SessionWrite::new(key.clone(), 200) };
     fixture.store.write_session(cleared).await.unwrap();
     assert_eq!(fixture.store.session(&key).await.unwrap().unwrap().warm, [warm("z", 1, 1)]);
+}
+
+async fn a_session_counts_its_writes(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
+    let key = session("u", Some("p"), "s");
+    assert_eq!(store.session_state(&key).await.unwrap(), None);
+    assert_eq!(store.write_session(SessionWrite::new(key.clone(), 5)).await.unwrap(), 1);
+    let write = SessionWrite { upsert: vec![warm("a", 1, 1)], ..SessionWrite::new(key.clone(), 7) };
+    assert_eq!(store.write_session(write).await.unwrap(), 2);
+    store.touch_sessions(vec![touch(&key, 9, &[("a", 9)])]).await.unwrap();
+    let state = SessionState { created_at_ms: 5, revision: 2, last_seen_ms: 9 };
+    assert_eq!(store.session_state(&key).await.unwrap(), Some(state), "a touch is no write");
+    assert_eq!(store.session(&key).await.unwrap().unwrap().revision, 2);
 }
 
 async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion(on: Backend) {

@@ -37,6 +37,8 @@ pub trait Engine:
 {
     /// The system's name in traces (OpenTelemetry's `db.system.name`).
     const SYSTEM: &'static str;
+    /// Whether several processes may serve one database.
+    const SHARED: bool;
 
     /// How many rows a statement changed.
     fn rows_affected(result: &Self::QueryResult) -> u64;

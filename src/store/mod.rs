@@ -62,7 +62,7 @@ pub use check::Check;
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use mcp_servers::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote, mcp_secret};
-pub use open::{OpenError, Place, database_file};
+pub use open::{OpenError, Place};
 pub use postgres::PostgresStore;
 pub use private_file::{SecretFileError, read_secret_file};
 pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, ReviewWrite};
@@ -377,6 +377,17 @@ pub struct SessionRow {
     pub ledger: String,
     /// By `first_seq`, then group and name.
     pub warm: Vec<WarmRow>,
+    /// Counts the writes of this session; flushes of ages and ledgers are none.
+    pub revision: i64,
+}
+
+/// What tells whether a session is still what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionState {
+    /// Together with the revision: a session that was deleted and begun anew is another one.
+    pub created_at_ms: i64,
+    pub revision: i64,
+    pub last_seen_ms: i64,
 }
 
 /// A session in a list.
@@ -523,8 +534,11 @@ pub trait Store:
     /// One session with its warm set; `None` when it does not exist.
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError>;
 
-    /// Changes a session and its warm set as a whole.
-    async fn write_session(&self, write: SessionWrite) -> Result<(), StoreError>;
+    /// What tells whether a session is still what it was; `None` when it does not exist.
+    async fn session_state(&self, key: &SessionKey) -> Result<Option<SessionState>, StoreError>;
+
+    /// Changes a session and its warm set as a whole. Answers its revision.
+    async fn write_session(&self, write: SessionWrite) -> Result<i64, StoreError>;
 
     /// Writes buffered touches. A large call is committed in several steps.
     async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError>;
@@ -597,6 +611,9 @@ pub trait Store:
     /// Puts secrets in the place of what they were, together with a value that the program keeps for itself: all of it, or
     /// nothing when one is no longer what it was.
     async fn reseal(&self, changes: Vec<Reseal>, meta: (String, String)) -> Result<(), StoreError>;
+
+    /// Whether other processes may serve the same rows: what is kept of them in memory may then be of before.
+    fn is_shared(&self) -> bool;
 
     /// Answers once a read has worked and writes are being taken.
     async fn health(&self) -> Result<(), StoreError>;

@@ -18,8 +18,6 @@ pub enum OpenError {
     Url(String),
     #[error("the database URL is not one of PostgreSQL: {0}; use postgres://USER:PASSWORD@HOST/DATABASE")]
     ServerUrl(String),
-    #[error("{0} is on a server, and this command needs a database file (sqlite://PATH)")]
-    NoFile(Server),
     #[error("{server} cannot be reached: {error}")]
     NoServer { server: String, error: sqlx::Error },
     #[error(
@@ -103,14 +101,6 @@ impl fmt::Display for Place {
     }
 }
 
-/// The file that a database URL names, for what works on files alone.
-pub fn database_file(url: &str) -> Result<PathBuf, OpenError> {
-    match Place::parse(url)? {
-        Place::File(path) => Ok(path),
-        Place::Server(server) => Err(OpenError::NoFile(server)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -125,14 +115,15 @@ mod tests {
             ("sqlite:///var/lib/t.db", "/var/lib/t.db"),
             ("sqlite:/var/lib/t.db", "/var/lib/t.db"),
         ] {
-            assert_eq!(database_file(url).unwrap(), Path::new(path), "{url}");
+            let place = Place::parse(url).unwrap();
+            assert!(matches!(&place, Place::File(file) if file == Path::new(path)), "{place}");
         }
         for url in ["", "toolrack.db", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite://t.db?mode=ro"] {
-            assert!(matches!(database_file(url), Err(OpenError::Url(_))), "{url}");
+            assert!(matches!(Place::parse(url), Err(OpenError::Url(_))), "{url}");
         }
-        assert!(matches!(Place::parse("postgres://u:pw@db/toolrack").unwrap(), Place::Server(_)));
-        let error = database_file("postgres://u:pw@db/toolrack").unwrap_err().to_string();
-        assert!(error.contains("needs a database file") && !error.contains("pw"), "{error}");
-        assert!(!database_file("mysql://u:pw@db/toolrack").unwrap_err().to_string().contains("pw"));
+        let place = Place::parse("postgres://u:pw@db/toolrack").unwrap();
+        assert_eq!(place.to_string(), "postgres://db:5432/toolrack");
+        assert!(!format!("{place:?}").contains("pw"));
+        assert!(!Place::parse("mysql://u:pw@db/toolrack").unwrap_err().to_string().contains("pw"));
     }
 }

@@ -53,6 +53,7 @@ pub type PostgresStore = SqlStore<Postgres>;
 
 impl Engine for Postgres {
     const SYSTEM: &'static str = "postgresql";
+    const SHARED: bool = true;
 
     fn rows_affected(result: &PgQueryResult) -> u64 {
         result.rows_affected()

@@ -20,6 +20,7 @@ pub(super) const MIGRATIONS: Migrations<'static> = &[
     (8, "usage", include_str!("../../migrations/0008_usage.sql")),
     (9, "setup", include_str!("../../migrations/0009_setup.sql")),
     (10, "mcp_servers", include_str!("../../migrations/0010_mcp_servers.sql")),
+    (11, "session_revisions", include_str!("../../migrations/0011_session_revisions.sql")),
 ];
 
 /// What runs the files; `text` makes of each what a database takes. To be run inside a transaction that keeps others out.

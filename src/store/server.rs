@@ -28,7 +28,7 @@ const PARAMETERS: [&str; 12] = [
 /// Where a database is, and how it is reached.
 #[derive(Clone)]
 pub struct Server {
-    options: PgConnectOptions,
+    options: Box<PgConnectOptions>,
     database: String,
 }
 
@@ -52,13 +52,13 @@ impl Server {
         let database = options.get_database().map(str::to_owned);
         let database = database.filter(|name| !name.is_empty());
         let database = database.ok_or_else(|| wrong("it names no database".to_owned()))?;
-        Ok(Self { options, database })
+        Ok(Self { options: Box::new(options), database })
     }
 
     /// A connection as the URL asks for it.
     #[cfg(test)]
     pub(super) async fn connect(&self) -> Result<sqlx::PgConnection, sqlx::Error> {
-        sqlx::ConnectOptions::connect(&self.options).await
+        sqlx::ConnectOptions::connect(&*self.options).await
     }
 
     pub(super) fn options(&self) -> &PgConnectOptions {

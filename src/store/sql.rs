@@ -168,19 +168,22 @@ pub(super) const SESSION_EXISTS: &str =
 
 /// The session in the first row, then its warm set: one statement, so one moment, and the settings once.
 pub(super) const SESSION: &str = "SELECT CAST(0 AS BIGINT) AS part, settings AS text1, ledger AS text2, created_at AS number1, \
-     last_seen AS number2, 0 AS flag1, 0 AS flag2 \
+     last_seen AS number2, 0 AS flag1, revision AS flag2 \
      FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
      UNION ALL SELECT 1, tool_group, tool_name, first_seq, last_used, pinned, pending \
      FROM warm WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
      ORDER BY part, number1, text1, text2";
 
+pub(super) const SESSION_STATE: &str = "SELECT created_at, revision, last_seen FROM sessions \
+     WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
+
 pub(super) const SESSION_PUT: &str = "INSERT INTO sessions \
-     (user_id, project_id, session_id, settings, created_at, last_seen, ledger) \
-     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}') \
+     (user_id, project_id, session_id, settings, created_at, last_seen, ledger, revision) \
+     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}', 1) \
      ON CONFLICT (user_id, project_id, session_id) DO UPDATE SET \
-     settings = COALESCE(CAST($4 AS TEXT), sessions.settings), \
+     settings = COALESCE(CAST($4 AS TEXT), sessions.settings), revision = sessions.revision + 1, \
      last_seen = CASE WHEN excluded.last_seen > sessions.last_seen \
-     THEN excluded.last_seen ELSE sessions.last_seen END";
+     THEN excluded.last_seen ELSE sessions.last_seen END RETURNING revision";
 
 pub(super) static SESSIONS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
     RowsSql::new(

@@ -16,8 +16,8 @@ use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
     AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
     ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
-    SessionQuery, SessionRow, SessionSummary, SessionTouch, SessionWrite, Store, StoreError, StoreLoad,
-    ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+    SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch, SessionWrite, Store, StoreError,
+    StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
 };
 
 /// Sessions in one operation of a flush, so that a large flush lets other writes in between.
@@ -146,7 +146,7 @@ impl<E: Engine> Store for SqlStore<E> {
             .fetch_all(&self.readers)
             .await?;
         let mut rows = rows.into_iter();
-        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, _)) = rows.next() else {
+        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, revision)) = rows.next() else {
             return Ok(None);
         };
         let warm = rows
@@ -158,10 +158,24 @@ impl<E: Engine> Store for SqlStore<E> {
                 pending: pending != 0,
             })
             .collect();
-        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, warm }))
+        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, warm, revision }))
     }
 
-    async fn write_session(&self, write: SessionWrite) -> Result<(), StoreError> {
+    async fn session_state(&self, key: &SessionKey) -> Result<Option<SessionState>, StoreError> {
+        let row: Option<(i64, i64, i64)> = sqlx::query_as(sql::SESSION_STATE)
+            .bind(key.user.as_str())
+            .bind(project_text(key.project.as_ref()))
+            .bind(key.session.as_str())
+            .fetch_optional(&self.readers)
+            .await?;
+        Ok(row.map(|(created_at_ms, revision, last_seen_ms)| SessionState {
+            created_at_ms,
+            revision,
+            last_seen_ms,
+        }))
+    }
+
+    async fn write_session(&self, write: SessionWrite) -> Result<i64, StoreError> {
         self.writer.submit(writes::WriteSession(write)).await
     }
 
@@ -326,6 +340,10 @@ impl<E: Engine> Store for SqlStore<E> {
 
     async fn init_meta(&self, key: &str, value: String) -> Result<String, StoreError> {
         self.writer.submit(writes::InitMeta { key: key.to_owned(), value }).await
+    }
+
+    fn is_shared(&self) -> bool {
+        E::SHARED
     }
 
     async fn health(&self) -> Result<(), StoreError> {

@@ -47,6 +47,7 @@ pub type SqliteStore = SqlStore<Sqlite>;
 
 impl Engine for Sqlite {
     const SYSTEM: &'static str = "sqlite";
+    const SHARED: bool = false;
 
     fn rows_affected(result: &SqliteQueryResult) -> u64 {
         result.rows_affected()

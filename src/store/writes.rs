@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sqlx::Database;
-use sqlx::query::Query;
+use sqlx::query::{Query, QueryAs};
 
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
@@ -458,9 +458,9 @@ impl<E: Engine> Operation<E> for ExpireListingBases {
 pub(super) struct WriteSession(pub(super) SessionWrite);
 
 impl<E: Engine> Operation<E> for WriteSession {
-    type Output = ();
+    type Output = i64;
 
-    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+    async fn apply(&self, connection: &mut E::Connection) -> Result<i64, StoreError> {
         let Self(write) = self;
         let session = session_columns(&write.key);
         if let Some(most) = write.most {
@@ -472,21 +472,22 @@ impl<E: Engine> Operation<E> for WriteSession {
                 return Err(StoreError::TooMany);
             }
         }
-        bind_session(sqlx::query(sql::SESSION_PUT), &write.key)
+        let put = session.into_iter().fold(sqlx::query_as(sql::SESSION_PUT), QueryAs::bind);
+        let (revision,): (i64,) = put
             .bind(write.settings.as_deref())
             .bind(write.created_at_ms)
             .bind(write.now_ms)
-            .execute(&mut *connection)
+            .fetch_one(&mut *connection)
             .await?;
         if write.clear {
             bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
         }
         execute_rows::<E, _>(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
         execute_rows::<E, _>(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await?;
-        match &write.audit {
-            Some(audit) => note::<E>(connection, audit, None, None).await,
-            None => Ok(()),
+        if let Some(audit) = &write.audit {
+            note::<E>(connection, audit, None, None).await?;
         }
+        Ok(revision)
     }
 }
 

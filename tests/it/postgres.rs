@@ -110,6 +110,49 @@ async fn processes_on_one_database_see_what_others_write_within_a_second() {
 }
 
 #[tokio::test]
+async fn a_session_goes_from_process_to_process() {
+    let Some(url) = database().await else { return };
+    let first = on(&url).start().await;
+    let second = on(&url).start().await;
+    let user = painter(&first, json!({"max_warm_tools": 10})).await;
+    let id = user.path(&[]);
+    let there = second.user_called(id.rsplit('/').next().unwrap());
+    let colours = ["amber", "blue", "crimson", "denim", "emerald", "fuchsia"];
+    for (at, colour) in colours.into_iter().enumerate() {
+        let (now, next) = if at % 2 == 0 { (&user, &there) } else { (&there, &user) };
+        let found = now.search(json!({"session": "s", "query": colour})).await.ok();
+        assert_eq!(found["warmed"], json!([colour]), "{found}");
+        let shown = next.assemble(json!({"session": "s"})).await.ok();
+        assert_eq!(shown["warm"], json!(colours[..=at]), "what was promised there is here");
+    }
+    // At the same time, and one session beside the other: nothing is lost.
+    let sessions: Vec<String> = (0..20).map(|at| format!("both-{at}")).collect();
+    let warm = async |user: &crate::app::User, session: &str, colour: &str| {
+        user.search(json!({"session": session, "query": colour})).await.ok();
+    };
+    for (mine, theirs) in [("amber", "blue"), ("crimson", "denim"), ("emerald", "fuchsia")] {
+        let all = sessions
+            .iter()
+            .map(|session| async { tokio::join!(warm(&user, session, mine), warm(&there, session, theirs)) });
+        futures_util::future::join_all(all).await;
+    }
+    for session in &sessions {
+        let (here, other) =
+            (user.assemble(json!({"session": session})), there.assemble(json!({"session": session})));
+        let (here, other) = tokio::join!(here, other);
+        let (here, other) = (here.ok(), other.ok());
+        assert_eq!((&here["warm"], &here["fingerprint"]), (&other["warm"], &other["fingerprint"]));
+        let mut warm: Vec<&str> =
+            here["warm"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+        warm.sort_unstable();
+        assert_eq!(warm, colours, "{session}");
+    }
+    // One that ends here has ended there.
+    first.admin().delete(&user.path(&["sessions", "s"])).await.expect_status(204);
+    assert_eq!(there.assemble(json!({"session": "s"})).await.ok()["warm"], json!([]));
+}
+
+#[tokio::test]
 async fn a_folder_is_not_needed() {
     let Some(url) = database().await else { return };
     let folder = TempDir::new().unwrap();

@@ -1,7 +1,7 @@
 //! One PostgreSQL server for the tests of a process, which ends with it.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +10,7 @@ use sqlx::Connection as _;
 /// Where the server is reached, a database's name to be appended; and what keeps it running.
 struct Cluster {
     url: String,
-    _open: ChildStdin,
+    _server: Child,
 }
 
 static CLUSTER: LazyLock<Option<Cluster>> = LazyLock::new(start);
@@ -21,18 +21,16 @@ fn start() -> Option<Cluster> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let open = server.stdin.take().unwrap();
     let mut url = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
     if url.is_empty() {
-        missing(server);
+        missing(&server.wait().unwrap());
         return None;
     }
-    Some(Cluster { url: url.trim_end().to_owned(), _open: open })
+    Some(Cluster { url: url.trim_end().to_owned(), _server: server })
 }
 
-fn missing(mut server: Child) {
-    let status = server.wait().unwrap();
+fn missing(status: &ExitStatus) {
     assert_eq!(status.code(), Some(3), "PostgreSQL does not start");
     let required = std::env::var_os("TOOLRACK_REQUIRE_POSTGRES").is_some();
     assert!(!required, "PostgreSQL is not installed (Debian: apt-get install postgresql)");
