@@ -20,7 +20,7 @@ use super::writer::Operation;
 use super::{
     AuditWrite, Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch,
     Reseal, ScopeRow, SecretAction, SecretChange, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow,
-    VectorSpace, WarmRow, WriteNotes,
+    VectorSpace, WarmRow,
 };
 
 // What changes many rows at once keeps others of its kind out: each might wait for a row that another one has.

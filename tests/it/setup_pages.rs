@@ -173,3 +173,22 @@ async fn a_form_of_nobody_else_is_taken() {
         browser.send(&of(&user, page), &[("do", "on")]).await.expect_status(403);
     }
 }
+
+#[tokio::test]
+async fn a_server_is_told_by_its_address_or_by_a_command_that_is_allowed() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let page = of(&user, "setup/servers");
+    let fields =
+        [("do", "save"), ("name", "files"), ("url", "npx -y @scope/files /srv"), ("header_value", "")];
+    let refused = browser.submit(&page, &fields).await;
+    refused.expect_status(422);
+    assert!(refused.text().contains("this service runs no commands"), "{refused:?}");
+    let imported =
+        json!({"mcpServers": {"files": {"command": "npx", "args": ["-y", "@scope/files"]}}}).to_string();
+    browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", &imported)]).await;
+    let shown = browser.page(&of(&user, "setup/import")).await;
+    assert!(shown.contains("value=\"npx -y @scope/files\""), "{shown}");
+    let begun = browser.page(&format!("{page}?name=files&url=npx+-y+%40scope%2Ffiles")).await;
+    assert!(begun.contains("value=\"npx -y @scope/files\""), "{begun}");
+}

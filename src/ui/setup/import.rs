@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::servers::server_spec;
 use super::{Step, set, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
@@ -186,13 +187,8 @@ async fn from_server(
     draft: &mut SetupDraft,
 ) -> Result<Outcome, Problem> {
     let title = place.visitor.language.say("Not asked:", "未连接：");
-    let mut spec = Map::new();
-    spec.insert("url".to_owned(), form.text("url").into());
-    if !form.text("header_value").is_empty() {
-        let name = Some(form.text("header")).filter(|name| !name.is_empty()).unwrap_or("Authorization");
-        spec.insert("headers".to_owned(), json!({name: form.text("header_value")}));
-    }
-    let server: McpServerSpec = serde_json::from_value(Value::Object(spec)).map_err(Problem::internal)?;
+    let spec = Value::Object(server_spec(form));
+    let server: McpServerSpec = serde_json::from_value(spec).map_err(Problem::internal)?;
     let limit = context.limits().request_timeout;
     let request = McpToolsRequest {
         scope: place.scope.clone(),
@@ -373,10 +369,14 @@ pub(super) fn server_fields(language: Language, name: &str, url: &str) -> Markup
             }
             div.field.wide {
                 label for="server-url" { (language.say("Address", "地址")) }
-                input #server-url.mono type="url" name="url" value=(url) required placeholder="https://mcp.example.com/mcp" spellcheck="false";
+                input #server-url.mono type="text" inputmode="url" name="url" value=(url) required placeholder="https://mcp.example.com/mcp"
+                    spellcheck="false" autocomplete="off" aria-describedby="server-hint";
+                p.hint #server-hint {
+                    (language.say("Or a command that the operator allows: npx -y @scope/server", "或运维允许的命令：npx -y @scope/server"))
+                }
             }
             div.field {
-                label for="server-header" { (language.say("Header", "请求头")) }
+                label for="server-header" { (language.say("Header or variable", "请求头或变量")) }
                 input #server-header.mono type="text" name="header" placeholder="Authorization" autocomplete="off" spellcheck="false";
             }
             div.field {
@@ -405,19 +405,15 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                     li {
                         div {
                             b { (server.name) } " " span.note { (server.transport) }
-                            p.note.mono { (server.url.as_deref().or(server.command.as_deref()).unwrap_or_default()) }
+                            p.note.mono { (server.place()) }
                             @if !server.headers.is_empty() {
                                 p.note { (language.say("Headers: ", "请求头：")) (server.headers.join(", ")) }
                             }
                         }
-                        @if let Some(url) = &server.url {
-                            form method="get" action=(place.path("setup/servers")) {
-                                input type="hidden" name="name" value=(server.name);
-                                input type="hidden" name="url" value=(url);
-                                button.btn.small type="submit" { (language.say("Set up", "设置")) }
-                            }
-                        } @else {
-                            span.note { (language.say("A command: the operator allows it in the settings.", "命令：须由运维在设置中允许。")) }
+                        form method="get" action=(place.path("setup/servers")) {
+                            input type="hidden" name="name" value=(server.name);
+                            input type="hidden" name="url" value=(server.place());
+                            button.btn.small type="submit" { (language.say("Set up", "设置")) }
                         }
                     }
                 }
@@ -434,7 +430,17 @@ struct ServerShown {
     url: Option<String>,
     command: Option<String>,
     #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
     headers: Vec<String>,
+}
+
+impl ServerShown {
+    /// As it is typed into the form.
+    fn place(&self) -> String {
+        let words = self.url.iter().chain(&self.command).chain(&self.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[cfg(test)]

@@ -189,7 +189,7 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
             }
             label {
                 input type="checkbox" name="management_tools" checked[is_on("management_tools")]; " "
-                (language.say("Agents get two tools to set this up in a conversation; writing takes a setup key", "为代理提供两个工具,在对话中完成设置;写入需要 setup 密钥"))
+                (language.say("Agents get two tools to set this up in a conversation; writing takes a setup key", "为代理提供两个工具，在对话中完成设置；写入需要 setup 密钥"))
             }
         }
     }

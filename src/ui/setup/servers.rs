@@ -69,6 +69,26 @@ pub(super) async fn show(
     Ok(shown(page(&place, Section::Setup, title, &content)))
 }
 
+/// Where a server is, as it was typed: an address, or a command with its arguments, which the operator has to allow. What is
+/// beside it is a header of the one and a variable of the other.
+pub(super) fn server_spec(form: &Form) -> Map<String, Value> {
+    let (place, named, text) = (form.text("url"), form.text("header"), form.text("header_value"));
+    let mut spec = Map::new();
+    let is_address = place.contains("://");
+    if is_address {
+        spec.insert("url".to_owned(), place.into());
+    } else {
+        let mut words = place.split_whitespace();
+        spec.insert("command".to_owned(), words.next().unwrap_or_default().into());
+        spec.insert("args".to_owned(), words.collect());
+    }
+    if !text.is_empty() {
+        let name = if named.is_empty() { "Authorization" } else { named };
+        spec.insert(if is_address { "headers" } else { "env" }.to_owned(), json!({name: text}));
+    }
+    spec
+}
+
 /// The servers; while one is being read the list asks for itself again.
 fn list(place: &Place, servers: &[McpServerDocument], running: bool) -> Markup {
     let language = place.visitor.language;
@@ -137,19 +157,13 @@ pub(super) async fn change(
     match form.text("do") {
         "delete" => service.delete_mcp_server(actor, &place.scope, name).await?,
         "save" => {
-            let mut spec = Map::new();
-            spec.insert("url".to_owned(), form.text("url").into());
+            let mut spec = server_spec(&form);
             spec.insert("watch".to_owned(), form.has("watch").into());
             let minutes = form.text("resync_minutes");
             spec.insert(
                 "resync_minutes".to_owned(),
                 minutes.parse::<u32>().map_or_else(|_| minutes.into(), Value::from),
             );
-            if !form.text("header_value").is_empty() {
-                let header =
-                    Some(form.text("header")).filter(|name| !name.is_empty()).unwrap_or("Authorization");
-                spec.insert("headers".to_owned(), json!({header: form.text("header_value")}));
-            }
             let spec: McpServerSpec = serde_json::from_value(Value::Object(spec)).map_err(|error| {
                 Problem::new(crate::http::problem::Code::InvalidRequest, error.to_string())
             })?;
