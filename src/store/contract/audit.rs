@@ -6,6 +6,7 @@ use crate::store::{AuditEntry, AuditQuery, AuditRow, AuditWrite, Beginner};
 on_every_backend!(
     an_entry_stands_with_its_change_or_not_at_all,
     the_oldest_entries_go,
+    nobodys_entries_push_out_those_of_others_or_of_administrators,
     a_key_begins_so_many_scopes_and_no_more,
     a_user_begins_so_many_sessions_and_no_more,
 );
@@ -82,8 +83,11 @@ fn notes_of_session(key: &SessionKey) -> AuditWrite {
 async fn the_oldest_entries_go(on: Backend) {
     let Fixture { store, directory: _directory } = Fixture::new(on).await;
     for at in 1..=7_u8 {
-        let notes = noted(entry(&at.to_string(), i64::from(at) * 10), 5);
-        store.write_config(&user("u"), ConfigWrite { notes, ..config("{}", None) }).await.unwrap();
+        // Of several users, since each may have a share alone.
+        let name = format!("u{at}");
+        let entry = AuditEntry { user: Some(id(&name)), ..entry(&at.to_string(), i64::from(at) * 10) };
+        let notes = noted(entry, 5);
+        store.write_config(&user(&name), ConfigWrite { notes, ..config("{}", None) }).await.unwrap();
     }
     assert_eq!(actors(&store.audit(everything()).await.unwrap()), ["7", "6", "5", "4", "3"]);
     assert_eq!(store.expire_audit(50, 1).await.unwrap(), 1);
@@ -95,14 +99,38 @@ async fn the_oldest_entries_go(on: Backend) {
     let since = store.audit(AuditQuery { since_ms: 60, ..everything() }).await.unwrap();
     assert_eq!(actors(&since), ["7", "6"]);
     for (query, count) in [
-        (AuditQuery { user: Some(id("u")), actor: Some("6".to_owned()), ..everything() }, 1),
+        (AuditQuery { user: Some(id("u6")), actor: Some("6".to_owned()), ..everything() }, 1),
         (AuditQuery { action: Some("config.put".to_owned()), ..everything() }, 3),
         (AuditQuery { action: Some("config".to_owned()), ..everything() }, 0),
         (AuditQuery { project: Some(id("u")), ..everything() }, 0),
-        (AuditQuery { user: Some(id("u")), project: Some(id("p")), ..everything() }, 0),
+        (AuditQuery { user: Some(id("u6")), project: Some(id("p")), ..everything() }, 0),
     ] {
         assert_eq!(store.audit(query).await.unwrap().len(), count);
     }
+}
+
+async fn nobodys_entries_push_out_those_of_others_or_of_administrators(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
+    let write = async |name: &str, action: &str, at: i64| {
+        let entry = AuditEntry { user: Some(id(name)), action: action.to_owned(), ..entry("k", at) };
+        let notes = noted(entry, 20);
+        store.write_config(&user(name), ConfigWrite { notes, ..config("{}", None) }).await.unwrap();
+    };
+    write("quiet", "config.put", 1).await;
+    write("quiet", "tool.approve", 2).await;
+    for at in 3..100 {
+        write("busy", "config.put", at).await;
+    }
+    let left = store.audit(everything()).await.unwrap();
+    let of = |name: &str| left.iter().filter(|row| row.entry.user == Some(id(name))).count();
+    assert!((2..=4).contains(&of("busy")) && of("quiet") == 2, "{left:?}");
+    // Those of administrators have their own number.
+    for at in 100..125 {
+        write("quiet", "tool.reject", at).await;
+    }
+    let left = store.audit(AuditQuery { limit: 200, ..everything() }).await.unwrap();
+    let rejected = left.iter().filter(|row| row.entry.action == "tool.reject").count();
+    assert_eq!((rejected, left.iter().any(|row| row.entry.action == "tool.approve")), (20, false));
 }
 
 async fn a_key_begins_so_many_scopes_and_no_more(on: Backend) {
