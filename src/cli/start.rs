@@ -121,7 +121,9 @@ async fn open(settings: &Settings, database: Place, lock: Option<ServeLock>) -> 
     let tool_source = tool_source(&addresses, settings);
     let parts =
         Parts { store: Arc::clone(&store), reranker, tool_source, addresses, master_key, limits, caches };
-    Ok(Started { service: Toolrack::new(parts), store, database, _lock: lock })
+    let service = Toolrack::new(parts);
+    service.read_clock().await.map_err(Failure::new)?;
+    Ok(Started { service, store, database, _lock: lock })
 }
 
 /// How the settings want the file to be looked at.

@@ -11,6 +11,7 @@ mod caches;
 mod calls;
 mod catalog_change;
 mod catalogs;
+mod clock;
 mod context;
 mod describe;
 mod error;
@@ -46,10 +47,11 @@ mod warming;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tracing::Instrument as _;
 
+use self::clock::now_ms;
 use crate::core::catalog::Catalog;
 use crate::core::rate::KeyRate;
 use crate::mcp::ToolSource;
@@ -265,12 +267,6 @@ pub fn uptime_nanos() -> u64 {
 /// The data of a mutex, also after a panic elsewhere: whatever is kept behind one is right after each single step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The clock of the service: milliseconds since the Unix epoch.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Runs a write to its end even when the caller goes away.

@@ -11,10 +11,14 @@ use crate::telemetry::{self, Load};
 /// How often idle sessions are looked for.
 const EXPIRY_EVERY: Duration = Duration::from_secs(60);
 
+/// How often a database's clock is looked at.
+const CLOCK_EVERY: Duration = Duration::from_secs(30);
+
 impl Toolrack {
     /// Runs until `stop`; then flushes a last time. Failures are logged and tried again at the next turn.
     pub async fn upkeep(&self, flush_every: Duration, stop: CancellationToken) {
         let mut flush = tokio::time::interval(flush_every);
+        let mut clock = tokio::time::interval(CLOCK_EVERY);
         let mut expiry = tokio::time::interval(EXPIRY_EVERY);
         loop {
             tokio::select! {
@@ -25,6 +29,9 @@ impl Toolrack {
                     Ok(0) => {}
                     Ok(count) => tracing::info!(count, "expired idle sessions and inline catalogs"),
                     Err(error) => tracing::warn!(%error, "could not expire idle sessions"),
+                },
+                _ = clock.tick() => if let Err(error) = self.read_clock().await {
+                    tracing::warn!(%error, "could not read the clock of the database");
                 },
             }
         }

@@ -40,6 +40,9 @@ pub trait Engine:
     /// Whether several processes may serve one database.
     const SHARED: bool;
 
+    /// Asks for the time in milliseconds, where the database has a clock of its own.
+    const CLOCK: Option<&'static str>;
+
     /// How many rows a statement changed.
     fn rows_affected(result: &Self::QueryResult) -> u64;
 

@@ -615,6 +615,9 @@ pub trait Store:
     /// Whether other processes may serve the same rows: what is kept of them in memory may then be of before.
     fn is_shared(&self) -> bool;
 
+    /// The time of a database that has a clock of its own, which all of its processes go by; `None`: it has none.
+    async fn clock_ms(&self) -> Result<Option<i64>, StoreError>;
+
     /// Answers once a read has worked and writes are being taken.
     async fn health(&self) -> Result<(), StoreError>;
 

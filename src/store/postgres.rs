@@ -54,6 +54,8 @@ pub type PostgresStore = SqlStore<Postgres>;
 impl Engine for Postgres {
     const SYSTEM: &'static str = "postgresql";
     const SHARED: bool = true;
+    const CLOCK: Option<&'static str> =
+        Some("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)");
 
     fn rows_affected(result: &PgQueryResult) -> u64 {
         result.rows_affected()

@@ -346,6 +346,12 @@ impl<E: Engine> Store for SqlStore<E> {
         E::SHARED
     }
 
+    async fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
+        let Some(clock) = E::CLOCK else { return Ok(None) };
+        let (now,): (i64,) = sqlx::query_as(clock).fetch_one(&self.readers).await?;
+        Ok(Some(now))
+    }
+
     async fn health(&self) -> Result<(), StoreError> {
         if self.writer.is_closed() {
             return Err(StoreError::Closed);

@@ -48,6 +48,7 @@ pub type SqliteStore = SqlStore<Sqlite>;
 impl Engine for Sqlite {
     const SYSTEM: &'static str = "sqlite";
     const SHARED: bool = false;
+    const CLOCK: Option<&'static str> = None;
 
     fn rows_affected(result: &SqliteQueryResult) -> u64 {
         result.rows_affected()

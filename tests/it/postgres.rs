@@ -152,6 +152,34 @@ async fn a_session_goes_from_process_to_process() {
     assert_eq!(there.assemble(json!({"session": "s"})).await.ok()["warm"], json!([]));
 }
 
+/// What makes a process see another time; `None` where it is not installed.
+fn fake_time() -> Option<String> {
+    let library = |arch: &str| format!("/usr/lib/{arch}-linux-gnu/faketime/libfaketime.so.1");
+    let found = ["x86_64", "aarch64"].map(library).into_iter().find(|path| std::fs::exists(path).unwrap());
+    let required = std::env::var_os("TOOLRACK_REQUIRE_POSTGRES").is_some();
+    assert!(found.is_some() || !required, "libfaketime is not installed (Debian: apt-get install faketime)");
+    found
+}
+
+#[tokio::test]
+async fn a_process_whose_clock_is_wrong_ends_nothing() {
+    let (Some(url), Some(library)) = (database().await, fake_time()) else { return };
+    let right = on(&url).start().await;
+    let user = painter(&right, json!({"max_warm_tools": 10})).await;
+    let id = user.path(&[]);
+    user.search(json!({"session": "s", "query": "amber"})).await.ok();
+    let wrong = on(&url).set("LD_PRELOAD", library).set("FAKETIME", "+400d").start().await;
+    let there = wrong.user_called(id.rsplit('/').next().unwrap());
+    there.search(json!({"session": "t", "query": "blue"})).await.ok();
+    assert_eq!(there.assemble(json!({"session": "s"})).await.ok()["warm"], json!(["amber"]));
+    for session in ["s", "t"] {
+        let here = user.assemble(json!({"session": session})).await.ok();
+        let other = there.assemble(json!({"session": session})).await.ok();
+        assert_eq!((&here["warm"], &here["fingerprint"]), (&other["warm"], &other["fingerprint"]));
+        assert_eq!(here["counts"]["warm"], json!(1), "{here}");
+    }
+}
+
 #[tokio::test]
 async fn a_folder_is_not_needed() {
     let Some(url) = database().await else { return };
