@@ -160,10 +160,10 @@ pub(super) async fn change(
             let mut spec = server_spec(&form);
             spec.insert("watch".to_owned(), form.has("watch").into());
             let minutes = form.text("resync_minutes");
-            spec.insert(
-                "resync_minutes".to_owned(),
-                minutes.parse::<u32>().map_or_else(|_| minutes.into(), Value::from),
-            );
+            if !minutes.is_empty() {
+                let minutes = minutes.parse::<u32>().map_or_else(|_| minutes.into(), Value::from);
+                spec.insert("resync_minutes".to_owned(), minutes);
+            }
             let spec: McpServerSpec = serde_json::from_value(Value::Object(spec)).map_err(|error| {
                 Problem::new(crate::http::problem::Code::InvalidRequest, error.to_string())
             })?;
