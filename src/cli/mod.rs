@@ -1,9 +1,10 @@
 //! The command line: what there is to run, and how a failure shows.
 //!
 //! Standard output carries results only (of `serve`: the address); logs and errors go to standard error. Exit status 0
-//! is success, 1 a failure, 2 wrong usage or something that is not supported yet.
+//! is success, 1 a failure, 2 wrong usage.
 
 mod backup;
+mod copy;
 mod eval;
 mod import;
 mod keys;
@@ -11,7 +12,6 @@ mod rotate_master;
 mod serve;
 mod start;
 
-use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::http::openapi;
 
 /// What `--help` says of the end of a command.
 const EXIT_STATUS: &str = "Results go to standard output, messages and logs to standard error. Exit status: 0 done, 1 failed, 2 wrong \
-                           usage or not supported yet.";
+                           usage.";
 
 /// Keeps LLM agents' tool lists small without hiding what they can do.
 #[derive(Debug, Parser)]
@@ -74,8 +74,8 @@ enum Command {
     Keys(keys::KeysArgs),
     /// Copy the database to a new file, also while a service runs. The master key is not in it.
     Backup(backup::BackupArgs),
-    /// Copy the state into another database (not supported yet).
-    Copy(LaterArgs),
+    /// Copy all state into another, empty database, while no service runs: from SQLite to PostgreSQL or back.
+    Copy(copy::CopyArgs),
 }
 
 /// Settings that most commands take. Every other one comes from the file or a variable.
@@ -92,20 +92,11 @@ struct SettingArgs {
     database_url: Option<String>,
 }
 
-/// Arguments of a command that is reserved for a later version.
-#[derive(Debug, Args)]
-struct LaterArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    rest: Vec<OsString>,
-}
-
 /// Why a command ended without its result.
 #[derive(Debug)]
 enum Failure {
     /// Exit status 1.
     Failed(String),
-    /// Exit status 2.
-    Unsupported(&'static str),
 }
 
 impl Failure {
@@ -121,10 +112,6 @@ pub fn run(cli: Cli) -> ExitCode {
         Err(Failure::Failed(message)) => {
             eprintln!("toolrack: {message}");
             ExitCode::FAILURE
-        }
-        Err(Failure::Unsupported(command)) => {
-            eprintln!("toolrack: unsupported: the command `{command}` is not supported yet");
-            ExitCode::from(2)
         }
     }
 }
@@ -162,7 +149,7 @@ fn run_command(command: Command) -> Result<(), Failure> {
             block_on(0, keys::keys(settings, task))
         }
         Command::Backup(args) => block_on(0, backup::backup(args)),
-        Command::Copy(LaterArgs { .. }) => Err(Failure::Unsupported("copy")),
+        Command::Copy(args) => block_on(0, copy::copy(args)),
     }
 }
 

@@ -36,8 +36,8 @@ impl Toolrack {
         let before = machine_ms();
         if let Some(shown) = self.0.store.clock_ms().await? {
             let ahead = ahead(before, shown, machine_ms());
-            if AHEAD_MS.swap(ahead, Ordering::Relaxed) != ahead {
-                tracing::info!(ahead_ms = ahead, "the clock of the database is used");
+            if AHEAD_MS.swap(ahead, Ordering::Relaxed).abs_diff(ahead) >= SAME_MS.unsigned_abs() {
+                tracing::warn!(ahead_ms = ahead, "the clock of the database is another one, and used");
             }
         }
         Ok(())

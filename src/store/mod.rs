@@ -20,6 +20,7 @@
 mod audit;
 mod backup;
 mod check;
+mod copy;
 mod engine;
 mod failures;
 mod keys;
@@ -59,6 +60,7 @@ use crate::core::tool::ToolKey;
 pub use audit::{AuditEntry, AuditQuery, AuditRow, AuditStore, AuditWrite};
 pub use backup::{Backup, BackupError, backup};
 pub use check::Check;
+pub use copy::{CopyError, copy};
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
 pub use lock::{LockError, SERVE_LOCK_WAIT, ServeLock};
 pub use mcp_servers::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote, mcp_secret};

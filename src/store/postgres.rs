@@ -42,8 +42,11 @@ const SESSION_LIMITS: [(&str, &str); 3] = [
 ];
 
 /// How long a start waits for another process that brings the schema up to date.
-const MIGRATION_WAIT: &str = "SET LOCAL lock_timeout = 60000; SET LOCAL statement_timeout = 0; \
+const MIGRATION_WAIT: &str = "SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = 60000; SET LOCAL statement_timeout = 0; \
      SET LOCAL idle_in_transaction_session_timeout = 0";
+
+const LONG_WORK: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+     SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 
 /// What processes that bring the schema up to date exclude each other by.
 const MIGRATION: &str = "migration";
@@ -86,6 +89,13 @@ impl SqlStore<Postgres> {
             .connect_lazy_with(options.clone());
         Ok(Self { readers, writer: Writer::start_lanes(options, WRITERS, group_committed) })
     }
+}
+
+/// A connection for work that takes long, whose transactions show one moment.
+pub(super) async fn connect(server: &Server) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = options(server).connect().await?;
+    sqlx::raw_sql(LONG_WORK).execute(&mut connection).await?;
+    Ok(connection)
 }
 
 fn options(server: &Server) -> PgConnectOptions {

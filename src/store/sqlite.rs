@@ -104,6 +104,12 @@ impl SqlStore<Sqlite> {
     }
 }
 
+/// A connection to a file that is there, for whoever works on it alone.
+pub(super) async fn connect(file: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(file).foreign_keys(true).busy_timeout(BUSY_TIMEOUT);
+    options.disable_statement_logging().connect().await
+}
+
 /// Connects, also while another process opens the same new file: the switch to WAL is the one thing that SQLite
 /// refuses at once instead of waiting.
 async fn connect_patiently(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {

@@ -181,6 +181,32 @@ async fn a_process_whose_clock_is_wrong_ends_nothing() {
 }
 
 #[tokio::test]
+async fn a_service_moves_from_a_file_to_a_server() {
+    let Some(url) = database().await else { return };
+    let mut app = TestApp::builder().set("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY).start().await;
+    let user = painter(&app, json!({"max_warm_tools": 10})).await;
+    let id = user.path(&[]);
+    user.search(json!({"session": "s", "query": "amber"})).await.ok();
+    let before = user.assemble(json!({"session": "s"})).await.ok();
+    let file = format!("sqlite://{}", app.folder().join("toolrack.db").display());
+    let copy = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        command.args(["copy", "--from", &file, "--to", &url]).env_clear().output().unwrap()
+    };
+    let text = String::from_utf8(copy().stderr).unwrap();
+    assert!(text.contains("another toolrack serves this database"), "{text}");
+    app.stop().await;
+    let done = copy();
+    assert!(done.status.success(), "{done:?}");
+    let text = String::from_utf8(copy().stderr).unwrap();
+    assert!(text.contains("holds rows already"), "{text}");
+    let moved = on(&url).start().await;
+    let there = moved.user_called(id.rsplit('/').next().unwrap());
+    let after = there.assemble(json!({"session": "s"})).await.ok();
+    assert_eq!((&after["warm"], &after["fingerprint"]), (&before["warm"], &before["fingerprint"]));
+}
+
+#[tokio::test]
 async fn a_folder_is_not_needed() {
     let Some(url) = database().await else { return };
     let folder = TempDir::new().unwrap();
