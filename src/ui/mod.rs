@@ -30,6 +30,7 @@ mod turn;
 mod visitor;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -76,7 +77,8 @@ pub fn pages() -> Pages {
     for (path, answer) in assets::FILES {
         router = router.route(path, get(move || async move { assets::file(answer) }));
     }
-    Pages { router, routes: guarded, problem: problem::page }
+    // A form counts its own bytes.
+    Pages { router: router.layer(DefaultBodyLimit::disable()), routes: guarded, problem: problem::page }
 }
 
 /// A page as an answer.

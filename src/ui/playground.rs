@@ -186,7 +186,7 @@ fn results(place: &Place, trial: &Trial) -> Markup {
                 html! {
                     (why) " " (still_works(language)) " "
                     code { "reason: " (answer.reason.unwrap_or_default()) } " "
-                    a href=(place.path("setup")) { (language.say("Test the matcher", "测试匹配器")) }
+                    a href=(place.path("setup/matcher")) { (language.say("Test the matcher", "测试匹配器")) }
                 },
             ))
         }
@@ -211,7 +211,7 @@ fn results(place: &Place, trial: &Trial) -> Markup {
             @if trial.endpoint.is_none() {
                 footer {
                     span { (language.say("No matcher is configured: keywords rank, which is fine for most catalogs.", "未配置匹配器：使用关键词排序，对多数目录已足够。")) }
-                    a href=(place.path("setup")) { (language.say("Add one", "添加")) }
+                    a href=(place.path("setup/matcher")) { (language.say("Add one", "添加")) }
                 }
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn page(problem: &Problem, visit: &Visit<'_>) -> Response {
             p.actions {
                 a.btn href="/ui" { (language.say("To the start", "回到首页")) }
                 @if problem.code() == Code::Unauthorized {
-                    a.btn.primary href=(SIGN_IN) { (language.say("Sign in", "登录")) }
+                    a.btn.primary href={ (SIGN_IN) "?next=" (url_part(here)) } { (language.say("Sign in", "登录")) }
                 }
             }
             p.note { (language.say("Request", "请求")) " " code { (visit.request_id) } }

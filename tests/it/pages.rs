@@ -64,11 +64,30 @@ impl Browser {
 
     /// Sends a form that a page of this browser holds.
     pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let token = self.token().await;
+        self.send(path, &[fields, &[("form_token", &token)]].concat()).await
+    }
+
+    async fn token(&self) -> String {
         let page = self.get("/ui/scopes").await;
         let (_, after) =
             page.text().split_once("name=\"form_token\" value=\"").expect("a form with its token");
-        let token = after.split('"').next().expect("a value").to_owned();
-        self.send(path, &[fields, &[("form_token", &token)]].concat()).await
+        after.split('"').next().expect("a value").to_owned()
+    }
+
+    /// The same with a file, as browsers send one.
+    pub(crate) async fn upload(&self, path: &str, fields: &[(&str, &str)], file: &str) -> Answer {
+        let token = self.token().await;
+        let part = |(name, text): (&str, &str)| {
+            format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n")
+        };
+        let fields = [fields, &[("form_token", &token)]].concat();
+        let mut body: String = fields.into_iter().map(part).collect();
+        body += "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"tools.json\"\r\n";
+        body += &format!("Content-Type: application/json\r\n\r\n{file}\r\n--edge--\r\n");
+        let headers =
+            [("cookie", self.cookie.as_str()), ("content-type", "multipart/form-data; boundary=edge")];
+        self.http.send(Method::POST, path, &headers, body.into()).await
     }
 }
 

@@ -118,7 +118,8 @@ async fn who_applies_second_sees_both_and_overwrites_nothing() {
     }
     let stored = user.client().get(&user.path(&["config"])).await.json();
     assert_eq!(stored, json!({"max_warm_tools": 4, "threshold_pct": 7.5}), "nothing was overwritten");
-    browser.submit(&of(&user, "setup/rebase"), &[("theirs", "threshold_pct")]).await.expect_status(303);
+    // What only they changed is taken; of what both changed, the draft's holds.
+    browser.submit(&of(&user, "setup/rebase"), &[]).await.expect_status(303);
     browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(303);
     let stored = user.client().get(&user.path(&["config"])).await.json();
     assert_eq!(stored, json!({"max_warm_tools": 5, "threshold_pct": 7.5}));
@@ -191,4 +192,80 @@ async fn a_server_is_told_by_its_address_or_by_a_command_that_is_allowed() {
     assert!(shown.contains("value=\"npx -y @scope/files\""), "{shown}");
     let begun = browser.page(&format!("{page}?name=files&url=npx+-y+%40scope%2Ffiles")).await;
     assert!(begun.contains("value=\"npx -y @scope/files\""), "{begun}");
+}
+
+#[tokio::test]
+async fn a_large_file_is_read_and_one_that_holds_nothing_is_refused() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let page = of(&user, "setup/import");
+    let about = "It does much. ".repeat(500);
+    let tools: Vec<Value> = (0..600).map(|at| mail(&format!("tool_{at}"), &about)).collect();
+    let file = json!({ "tools": tools }).to_string();
+    assert!(file.len() > 4_000_000);
+    let read = browser.upload(&page, &[("do", "text")], &file).await;
+    assert_eq!(read.header("location"), Some(of(&user, "setup/review").as_str()), "{}", read.status);
+    assert!(browser.page(&of(&user, "setup/review")).await.contains("600"));
+    let empty = browser.submit(&page, &[("do", "text"), ("text", "{\"tools\": []}")]).await;
+    assert!(empty.text().contains("nothing was found in it"), "{empty:?}");
+    // Settings alone lead nowhere but here, with what was told of them.
+    let settings = json!({"version": 1, "core": ["tool_1"], "odd": 1}).to_string();
+    let read = browser.submit(&page, &[("do", "text"), ("text", &settings)]).await;
+    assert!(read.text().contains("and no tools") && read.text().contains("odd"), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_step_keeps_what_it_does_not_show() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let config = json!({
+        "hot_tools": {"enabled": true, "top_k": 12, "window_days": 60}, "preload": {"enabled": false, "top_k": 9},
+        "keep_missed_queries": false,
+    });
+    user.put_config(&config).await.ok();
+    browser.submit(&of(&user, "setup/scope"), &[("hot_tools", "propose")]).await.expect_status(303);
+    assert!(browser.page(&of(&user, "setup/apply")).await.contains("Nothing to apply."));
+    browser.submit(&of(&user, "setup/scope"), &[("hot_tools", "auto")]).await.expect_status(303);
+    browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(303);
+    let stored = user.client().get(&user.path(&["config"])).await.json();
+    assert_eq!(stored["hot_tools"], json!({"enabled": true, "top_k": 12, "window_days": 60, "auto": true}));
+    assert_eq!((&stored["preload"], &stored["keep_missed_queries"]), (&config["preload"], &json!(false)));
+}
+
+#[tokio::test]
+async fn what_is_applied_is_what_was_looked_at() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "5")]).await.expect_status(303);
+    assert!(browser.page(&of(&user, "setup/apply")).await.contains("name=\"draft\" value=\"1\""));
+    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "6")]).await.expect_status(303);
+    let stale = browser.submit(&of(&user, "setup/apply"), &[("draft", "1")]).await;
+    assert_eq!(stale.header("location"), Some(of(&user, "setup/apply?changed=1").as_str()));
+    assert!(browser.page(&of(&user, "setup/apply?changed=1")).await.contains("changed in another window"));
+    assert_eq!(user.client().get(&user.path(&["config"])).await.json(), json!({}));
+    browser.submit(&of(&user, "setup/apply"), &[("draft", "2")]).await.expect_status(303);
+    // The first one can be undone, too.
+    let versions = browser.page(&of(&user, "setup/versions")).await;
+    assert!(versions.contains("Put version 0 back"), "{versions}");
+    let back = [("revision", "0"), ("expected", "1")];
+    browser.submit(&of(&user, "setup/versions"), &back).await.expect_status(303);
+    assert_eq!(user.client().get(&user.path(&["config"])).await.json(), json!({}));
+}
+
+#[tokio::test]
+async fn changing_a_server_keeps_the_headers_that_are_not_typed() {
+    let app = TestApp::builder().set("TOOLRACK_RERANK_ALLOWED_HOSTS", "127.0.0.1:9").start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let server = user.path(&["mcp-servers", "files"]);
+    let url = "http://127.0.0.1:9/mcp";
+    let spec = json!({"url": url, "headers": {"Authorization": SECRET, "X-Team": "a"}, "resync_minutes": 60, "watch": true});
+    app.admin().put(&server, &spec).await.ok();
+    let page = browser.page(&format!("{}?name=files&url={url}", of(&user, "setup/servers"))).await;
+    assert!(page.contains("value=\"60\"") && page.contains("name=\"watch\" checked"), "{page}");
+    let fields = [("do", "save"), ("name", "files"), ("url", url), ("resync_minutes", "30"), ("watch", "on")];
+    let typed = [("header", "X-Team"), ("header_value", "b")];
+    browser.submit(&of(&user, "setup/servers"), &[&fields[..], &typed].concat()).await.expect_status(303);
+    let stored = app.admin().get(&server).await.ok();
+    let names: Vec<&str> = stored["headers"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!((names, &stored["resync_minutes"]), (vec!["Authorization", "X-Team"], &json!(30)), "{stored}");
 }

@@ -133,6 +133,7 @@ impl Writer<'_> {
             Some(kind) => {
                 let null =
                     matches!(map.get("enum"), Some(Value::Array(values)) if values.contains(&Value::Null));
+                let null = null && kind != "null";
                 put_first(map, "type", if null { json!([kind, "null"]) } else { json!(kind) });
                 self.notes.mended("type_missing", at, "the type is told by the other keywords");
             }

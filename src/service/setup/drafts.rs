@@ -44,6 +44,8 @@ pub struct SetupDraft {
     /// Entries of the import that were no tools.
     pub set_aside: usize,
     pub base: DraftBase,
+    /// The config that it was begun from, without secrets: what differs from it is what the draft changes.
+    pub base_config: Map<String, Value>,
     /// A key for the endpoint of the matcher, which goes nowhere else.
     #[serde(skip)]
     key: Option<DraftKey>,
@@ -118,7 +120,8 @@ impl Toolrack {
     pub async fn draft_base(&self, scope: &Scope) -> Result<SetupDraft, Error> {
         let head = self.fresh_head(scope).await?;
         let base = DraftBase::of(&head);
-        Ok(SetupDraft { config: head.layer.to_json(), base, ..SetupDraft::default() })
+        let config = head.layer.to_json();
+        Ok(SetupDraft { base_config: config.clone(), config, base, ..SetupDraft::default() })
     }
 
     fn read_draft(&self, scope: &Scope, row: &DraftRow) -> Result<SetupDraft, Error> {

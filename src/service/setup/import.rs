@@ -19,8 +19,8 @@ use crate::core::warning::Warning;
 use crate::service::catalogs::too_many;
 use crate::service::{Error, Kind, Toolrack, blocking};
 
-/// Most texts of one import: a file with what stands beside it, servers and tools.
-const MAX_TEXTS: usize = 4;
+/// Most texts of one import: a folder of files.
+const MAX_TEXTS: usize = 50;
 
 /// A document to import.
 pub enum ImportSource {

@@ -12,7 +12,7 @@ use crate::store::ConfigVersion;
 /// A document that a config was, or is.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ConfigVersionDocument {
-    /// The revision from its write on.
+    /// The revision from its write on; 0: empty, as every config begins.
     pub revision: i64,
     pub at_ms: i64,
     /// The id of a key; or `admin`, `no-auth` or `cli`, as in the log of changes. Empty when that is not known.
@@ -31,11 +31,20 @@ pub struct ConfigVersionList {
     pub versions: Vec<ConfigVersionDocument>,
 }
 
+/// Before its first document a config is empty: version 0, while the first one is kept.
+fn with_beginning(mut versions: Vec<ConfigVersion>) -> Vec<ConfigVersion> {
+    let first = versions.last().filter(|oldest| oldest.revision == 1);
+    if let Some(at_ms) = first.map(|first| first.at_ms) {
+        versions.push(ConfigVersion { revision: 0, config: "{}".to_owned(), at_ms, actor: String::new() });
+    }
+    versions
+}
+
 impl Toolrack {
     /// The documents of a config that are kept.
     pub async fn config_versions(&self, scope: &Scope) -> Result<ConfigVersionList, Error> {
         let current = self.fresh_head(scope).await?.row.config_revision;
-        let versions = self.0.store.config_versions(scope).await?;
+        let versions = with_beginning(self.0.store.config_versions(scope).await?);
         Ok(ConfigVersionList {
             versions: versions.into_iter().map(|version| document(version, current)).collect(),
         })
@@ -50,7 +59,7 @@ impl Toolrack {
         expected: Option<i64>,
         dry_run: bool,
     ) -> Result<ConfigWritten, Error> {
-        let versions = self.0.store.config_versions(scope).await?;
+        let versions = with_beginning(self.0.store.config_versions(scope).await?);
         let Some(version) = versions.into_iter().find(|version| version.revision == revision) else {
             let detail =
                 format!("revision {revision} is not kept; GET …/config/versions lists those that are");

@@ -1,12 +1,17 @@
 //! Step six: what exactly changes, then writing all of it together. Who comes second sees what the first one changed.
 
-use axum::extract::State;
+use std::collections::BTreeSet;
+
+use axum::extract::{Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use secrecy::ExposeSecret as _;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Step, keep, step_page};
+use super::import::{identity, stored_tools};
+use super::{Step, keep, set, step_page};
 use crate::http::problem::{Code, Problem};
 use crate::service::{CatalogWritten, SetupApplied, SetupApply, SetupDraft, Toolrack};
 use crate::ui::form::Form;
@@ -22,15 +27,27 @@ const SHOWN_NAMES: usize = 30;
 /// Lines of the config's difference that are shown.
 const SHOWN_LINES: usize = 600;
 
-pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
+/// What led here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    changed: String,
+}
+
+pub(super) async fn show(
+    State(service): State<Toolrack>,
+    place: Place,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
     let base = service.setup_base(&place.scope).await?;
     let stored = service.config(&place.scope).await?.document;
     if draft.revision > 0 && draft.base != base {
         return Ok(conflict_page(&place, &draft, &stored));
     }
-    match service.apply_setup(&place.visitor.actor, &place.scope, request(&draft, true)).await {
-        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied)),
+    let asked_for = request(&service, &place, &draft, true).await?;
+    match service.apply_setup(&place.visitor.actor, &place.scope, asked_for).await {
+        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied, !asked.changed.is_empty())),
         Err(error) => {
             let problem = Problem::from(error);
             if matches!(
@@ -44,28 +61,44 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
     }
 }
 
-/// What a draft writes.
-fn request(draft: &SetupDraft, dry_run: bool) -> SetupApply {
+/// What a draft writes. Groups of servers that are kept in sync stay as they are stored, where the draft has none of their tools.
+async fn request(
+    service: &Toolrack,
+    place: &Place,
+    draft: &SetupDraft,
+    dry_run: bool,
+) -> Result<SetupApply, Problem> {
+    let mut tools = draft.tools.clone();
+    let servers = service.mcp_servers(&place.scope).await?.servers;
+    if let Some(tools) = tools.as_mut().filter(|_| !servers.is_empty()) {
+        let group = |entry: &RawValue| identity(entry).map(|(group, _)| group);
+        let present: BTreeSet<String> = tools.iter().filter_map(|entry| group(entry)).collect();
+        let is_kept =
+            |name: &String| !present.contains(name) && servers.iter().any(|server| server.name == *name);
+        let stored = stored_tools(service, place).await?;
+        tools.extend(stored.into_iter().filter(|entry| group(entry).is_some_and(|name| is_kept(&name))));
+    }
     let mut config = draft.config.clone();
     if let (Some(key), Some(Value::Object(matcher))) = (draft.api_key(), config.get_mut("matcher")) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
     }
-    SetupApply {
-        config: Some(Value::Object(config)),
-        tools: draft.tools.clone(),
-        expected: Some(draft.base.clone()),
-        dry_run,
-    }
+    Ok(SetupApply { config: Some(Value::Object(config)), tools, expected: Some(draft.base.clone()), dry_run })
 }
 
 /// Writes the draft, and forgets it.
 pub(super) async fn apply(
     State(service): State<Toolrack>,
     place: Place,
-    _form: Form,
+    form: Form,
 ) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    match service.apply_setup(&place.visitor.actor, &place.scope, request(&draft, false)).await {
+    // What is written is what was looked at.
+    let seen = form.text("draft");
+    if !seen.is_empty() && seen != draft.revision.to_string() {
+        return Ok(go(&place.path("setup/apply?changed=1")));
+    }
+    let asked_for = request(&service, &place, &draft, false).await?;
+    match service.apply_setup(&place.visitor.actor, &place.scope, asked_for).await {
         Ok(_) => {
             service.discard_draft(&place.scope).await?;
             Ok(go(&place.path("overview?applied=1")))
@@ -89,14 +122,23 @@ pub(super) async fn rebase(
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     let stored = service.draft_base(&place.scope).await?;
-    for key in form.all("theirs") {
-        match stored.config.get(key) {
-            Some(value) => drop(draft.config.insert(key.to_owned(), value.clone())),
-            None => drop(draft.config.shift_remove(key)),
-        }
+    let chosen: BTreeSet<String> = form.all("theirs").map(str::to_owned).collect();
+    let theirs = changed_by_others_alone(&draft, &stored.config);
+    for key in chosen.union(&theirs) {
+        set(&mut draft, key, stored.config.get(key).cloned());
     }
-    draft.base = stored.base;
+    (draft.base, draft.base_config) = (stored.base, stored.config);
     keep(&service, &place, &mut draft, Step::Apply.path()).await
+}
+
+/// Keys that are stored otherwise than when the draft was begun, and that the draft leaves as they were then.
+fn changed_by_others_alone(draft: &SetupDraft, stored: &Map<String, Value>) -> BTreeSet<String> {
+    let keys = stored.keys().chain(draft.base_config.keys());
+    let is_theirs = |key: &&String| {
+        let base = draft.base_config.get(*key);
+        !same(stored.get(*key), base) && same(draft.config.get(*key), base)
+    };
+    keys.filter(is_theirs).cloned().collect()
 }
 
 fn apply_page(
@@ -104,6 +146,7 @@ fn apply_page(
     draft: &SetupDraft,
     stored: &Map<String, Value>,
     applied: &SetupApplied,
+    is_other: bool,
 ) -> Response {
     let language = place.visitor.language;
     let config = applied.config.as_ref();
@@ -126,6 +169,10 @@ fn apply_page(
         .cloned()
         .collect();
     let content = html! {
+        @if is_other {
+            (notice(Standing::Warn, language.say("Not applied:", "未应用："),
+                language.say("the draft was changed in another window since you looked at it. This is what it is now.", "查看后草稿在另一窗口中有变，以下为当前内容。")))
+        }
         @if nothing {
             (notice(Standing::Info, language.say("Nothing to apply.", "没有可应用的更改。"),
                 language.say("The draft is what is stored.", "草稿与已保存内容一致。")))
@@ -152,6 +199,7 @@ fn apply_page(
     let on = html! {
         form method="post" action=(place.path(Step::Apply.path())) {
             (token(&place.visitor))
+            input type="hidden" name="draft" value=(draft.revision);
             button.btn.primary type="submit" disabled[nothing] data-busy=(language.say("Applying…", "应用中…")) {
                 (language.say("Apply to ", "应用到 ")) (place.scope.id())
             }
@@ -209,13 +257,14 @@ fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Respons
 /// Somebody else wrote since this draft was begun: both versions of every key that differs.
 fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>) -> Response {
     let language = place.visitor.language;
-    let keys: std::collections::BTreeSet<&String> = stored.keys().chain(draft.config.keys()).collect();
+    let keys: BTreeSet<&String> = stored.keys().chain(draft.config.keys()).collect();
     let differing: Vec<&String> =
         keys.into_iter().filter(|key| !same(stored.get(*key), draft.config.get(*key))).collect();
+    let theirs = changed_by_others_alone(draft, stored);
     let content = html! {
-        (notice(Standing::Warn, language.say("Somebody else applied a change in the meantime.", "期间有其他人应用了更改。"),
-            language.say("Nothing of it is overwritten. Say for each key which value the draft shall have, then look at the difference again.",
-                "不会覆盖任何内容。请为每一项选择草稿应采用的值，然后重新查看差异。")))
+        (notice(Standing::Warn, language.say("What is stored has changed in the meantime.", "已保存的内容在此期间有变。"),
+            language.say("By somebody else, or by a server that is kept in sync. What only they changed comes into the draft; say for each other key which value it shall have, then look at the difference again.",
+                "由他人或保持同步的服务器更改。仅对方更改的项会进入草稿；其余各项请选择草稿应采用的值，然后重新查看差异。")))
         form.card.whole method="post" action=(place.path("setup/rebase")) #rebase {
             (token(&place.visitor))
             @if differing.is_empty() {
@@ -235,7 +284,8 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
                                 td.full data-label=(language.say("Stored", "已保存")) { span.clip { (text(stored.get(*key))) } }
                                 td.full data-label=(language.say("Draft", "草稿")) { span.clip { (text(draft.config.get(*key))) } }
                                 td data-label=(language.say("Take theirs", "采用已保存的")) {
-                                    input type="checkbox" name="theirs" value=(key) aria-label={(language.say("Take theirs: ", "采用已保存的：")) (key)};
+                                    input type="checkbox" name="theirs" value=(key) checked[theirs.contains(*key)] disabled[theirs.contains(*key)]
+                                        aria-label={(language.say("Take theirs: ", "采用已保存的：")) (key)};
                                 }
                             }
                         }
@@ -284,7 +334,7 @@ pub(in crate::ui) struct Line {
 
 /// The lines of two documents, key by key, as their pretty text differs. Keys that are the same are left out.
 pub(in crate::ui) fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Line> {
-    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut lines = Vec::new();
     for key in keys {
         let (old, new) = (before.get(key), after.get(key));

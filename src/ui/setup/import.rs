@@ -26,8 +26,16 @@ const JOINED: [&str; 1] = ["core"];
 /// What was read just now.
 enum Outcome {
     Nothing,
-    Refused { title: &'static str, problem: Problem },
-    Fault { reason: String, detail: String },
+    /// What was read holds no tool.
+    Settings,
+    Refused {
+        title: &'static str,
+        problem: Problem,
+    },
+    Fault {
+        reason: String,
+        detail: String,
+    },
 }
 
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
@@ -53,6 +61,11 @@ pub(super) async fn read(
         Outcome::Nothing => {
             service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
             Ok(go(&place.path(Step::Review.path())))
+        }
+        Outcome::Settings => {
+            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
+            let stored = stored_tools(&service, &place).await?.len();
+            Ok(import_page(&place, &draft, stored, &outcome))
         }
         outcome => {
             let stored = stored_tools(&service, &place).await?.len();
@@ -90,8 +103,15 @@ async fn from_texts(
             };
         }
     };
+    let answer = read.answer()?;
+    if answer.tools.is_empty() && answer.config.is_empty() && answer.servers.is_empty() {
+        let detail = language
+            .say("nothing was found in it: no tool, no setting, no server.", "其中没有工具、设置或服务器。");
+        return Ok(Outcome::Refused { title, problem: Problem::new(Code::InvalidRequest, detail) });
+    }
+    let has_tools = !answer.tools.is_empty();
     take(service, place, draft, read, form.text("how") == "add").await?;
-    Ok(Outcome::Nothing)
+    Ok(if has_tools { Outcome::Nothing } else { Outcome::Settings })
 }
 
 /// Puts what was read into the draft.
@@ -116,8 +136,10 @@ async fn take(
         draft.set_api_key(Some(key.key));
     }
     if !answer.servers.is_empty() {
-        let servers = answer.servers.iter().map(serde_json::to_value).collect::<Result<_, _>>();
-        draft.servers = servers.map_err(Problem::internal)?;
+        let servers: Result<Vec<Value>, _> = answer.servers.iter().map(serde_json::to_value).collect();
+        let servers = servers.map_err(Problem::internal)?;
+        draft.servers.retain(|known| servers.iter().all(|new| new["name"] != known["name"]));
+        draft.servers.extend(servers);
     }
     let told: Vec<Value> = answer.warnings.iter().take(100).map(|warning| json!(warning)).collect();
     draft.notes = told;
@@ -148,7 +170,7 @@ async fn present_tools(
     }
 }
 
-async fn stored_tools(service: &Toolrack, place: &Place) -> Result<Vec<Box<RawValue>>, Problem> {
+pub(super) async fn stored_tools(service: &Toolrack, place: &Place) -> Result<Vec<Box<RawValue>>, Problem> {
     #[derive(serde::Deserialize)]
     struct Stored {
         tools: Vec<Box<RawValue>>,
@@ -166,7 +188,7 @@ struct Identity {
     name: Option<String>,
 }
 
-fn identity(entry: &RawValue) -> Option<(String, String)> {
+pub(super) fn identity(entry: &RawValue) -> Option<(String, String)> {
     let Identity { group, uploaded_name, name } = serde_json::from_str(entry.get()).ok()?;
     Some((group.unwrap_or_else(|| "other".to_owned()), uploaded_name.or(name)?))
 }
@@ -239,6 +261,8 @@ fn import_page(place: &Place, draft: &SetupDraft, stored: usize, outcome: &Outco
     let content = html! {
         @match outcome {
             Outcome::Nothing => {}
+            Outcome::Settings => (notice(Standing::Ok, language.say("Read.", "已读取。"),
+                language.say("Settings or servers came into the draft, and no tools. What was told of them stands below.", "设置或服务器已进入草稿，其中没有工具。相关说明见下。"))),
             Outcome::Refused { title, problem } => (notice(Standing::Bad, title, html! {
                 @if problem.errors().is_empty() { (problem.detail()) }
                 @for error in problem.errors() { span { code { (error.pointer) } " " (error.detail) " " } }

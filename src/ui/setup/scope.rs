@@ -57,18 +57,41 @@ pub(super) async fn save(
         set(&mut draft, name, value);
     }
     let top_k = form.text("preload_top_k").parse::<u64>().unwrap_or(5);
-    let preload = form.has("preload").then(|| json!({"enabled": true, "top_k": top_k}));
+    let preload = if form.has("preload") {
+        Some(json!({"enabled": true, "top_k": top_k}))
+    } else {
+        switched_off(draft.config.get("preload"))
+    };
     set(&mut draft, "preload", preload);
-    let hot = match form.text("hot_tools") {
-        "propose" => Some(json!({"enabled": true})),
-        "auto" => Some(json!({"enabled": true, "auto": true})),
-        _ => None,
+    let hot = match (form.text("hot_tools"), draft.config.get("hot_tools")) {
+        ("propose", before) => Some(joined(before, json!({"enabled": true, "auto": false}))),
+        ("auto", before) => Some(joined(before, json!({"enabled": true, "auto": true}))),
+        (_, before) => switched_off(before),
     };
     set(&mut draft, "hot_tools", hot);
     for name in SWITCHES {
-        set(&mut draft, name, form.has(name).then_some(Value::Bool(true)));
+        let off = draft.config.get(name).filter(|value| **value == Value::Bool(false)).cloned();
+        set(&mut draft, name, if form.has(name) { Some(Value::Bool(true)) } else { off });
     }
     keep(&service, &place, &mut draft, Step::Apply.path()).await
+}
+
+/// What the form shows of an object, and the members of it that it does not show.
+fn joined(before: Option<&Value>, shown: Value) -> Value {
+    let mut all = before.and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Value::Object(shown) = shown {
+        all.extend(shown);
+    }
+    // As by default.
+    if all.get("auto") == Some(&Value::Bool(false)) {
+        all.shift_remove("auto");
+    }
+    Value::Object(all)
+}
+
+/// An object that is switched off: one that says so already stays as it is, since another layer may switch it on.
+fn switched_off(before: Option<&Value>) -> Option<Value> {
+    before.filter(|before| before.get("enabled") == Some(&Value::Bool(false))).cloned()
 }
 
 fn scope_page(

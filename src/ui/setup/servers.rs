@@ -11,7 +11,7 @@ use crate::http::problem::Problem;
 use crate::service::{McpServerDocument, McpServerSpec, Toolrack};
 use crate::ui::form::Form;
 use crate::ui::language::{Language, number, time};
-use crate::ui::layout::{Section, page, token};
+use crate::ui::layout::{Section, page, token, with_query};
 use crate::ui::parts::{State as Standing, card, empty, head, notice, tag};
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
@@ -32,6 +32,8 @@ pub(super) async fn show(
     let servers = service.mcp_servers(&place.scope).await?.servers;
     let running = servers.iter().any(|server| server.job.as_ref().is_some_and(|job| job.state == "running"));
     let list = list(&place, &servers, running);
+    let known = servers.iter().find(|server| server.name == begun.name);
+    let (minutes, watches) = known.map_or((0, false), |known| (known.resync_minutes, known.watch));
     if place.visitor.part {
         return Ok(shown(list));
     }
@@ -51,12 +53,12 @@ pub(super) async fn show(
                     div.two {
                         div.field {
                             label for="resync" { (language.say("Again every … minutes", "每隔…分钟")) }
-                            input #resync type="number" name="resync_minutes" min="0" max="10080" value="0" aria-describedby="resync-hint";
+                            input #resync type="number" name="resync_minutes" min="0" max="10080" value=(minutes) aria-describedby="resync-hint";
                             p.hint #resync-hint { (language.say("0: by hand alone.", "0：仅手动。")) }
                         }
                         fieldset.choice {
                             legend { (language.say("Listen", "监听")) }
-                            label { input type="checkbox" name="watch"; " " (language.say("Read again when it says that its tools changed", "服务器通知工具变更时重新读取")) }
+                            label { input type="checkbox" name="watch" checked[watches]; " " (language.say("Read again when it says that its tools changed", "服务器通知工具变更时重新读取")) }
                         }
                     }
                     button.btn.primary type="submit" name="do" value="save" data-busy=(language.say("Storing…", "保存中…")) {
@@ -89,6 +91,26 @@ pub(super) fn server_spec(form: &Form) -> Map<String, Value> {
     spec
 }
 
+/// Says of headers or variables that are stored and were not typed that they stay.
+fn keep_texts(spec: &mut Map<String, Value>, known: &McpServerDocument) {
+    for (key, texts) in [("headers", &known.headers), ("env", &known.env)] {
+        let is_of_kind = spec.contains_key(if key == "headers" { "url" } else { "command" });
+        let Some(texts) = texts.as_ref().filter(|texts| is_of_kind && !texts.is_empty()) else { continue };
+        let typed = spec.entry(key).or_insert_with(|| json!({}));
+        for name in texts.keys() {
+            if let Value::Object(typed) = typed {
+                typed.entry(name.clone()).or_insert_with(|| json!({"set": true}));
+            }
+        }
+    }
+}
+
+/// Where a server is, as it is typed.
+fn place_of(server: &McpServerDocument) -> String {
+    let words = server.url.iter().chain(&server.command).chain(server.args.iter().flatten());
+    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+}
+
 /// The servers; while one is being read the list asks for itself again.
 fn list(place: &Place, servers: &[McpServerDocument], running: bool) -> Markup {
     let language = place.visitor.language;
@@ -109,7 +131,19 @@ fn row(place: &Place, language: Language, server: &McpServerDocument) -> Markup 
         li {
             div {
                 b { (server.name) } " " (status(language, server))
-                p.note.mono { (server.url.as_deref().or(server.command.as_deref()).unwrap_or_default()) }
+                p.note.mono { (place_of(server)) }
+                @for (label, texts) in [(language.say("Headers: ", "请求头："), &server.headers), (language.say("Variables: ", "变量："), &server.env)] {
+                    @if let Some(texts) = texts.as_ref().filter(|texts| !texts.is_empty()) {
+                        p.note { (label) (texts.keys().map(String::as_str).collect::<Vec<_>>().join(", ")) }
+                    }
+                }
+                @if server.resync_minutes > 0 || server.watch {
+                    p.note {
+                        @if server.resync_minutes > 0 { (language.say("again every ", "每隔 ")) (number(server.resync_minutes as usize)) (language.say(" minutes", " 分钟")) }
+                        @if server.resync_minutes > 0 && server.watch { ", " }
+                        @if server.watch { (language.say("listens", "监听中")) }
+                    }
+                }
                 @if let Some(at) = server.last_sync_at_ms {
                     p.note { (language.say("Read ", "读取于 ")) (time(at)) " UTC" }
                 }
@@ -120,6 +154,7 @@ fn row(place: &Place, language: Language, server: &McpServerDocument) -> Markup 
             form.actions method="post" action=(place.path("setup/servers")) {
                 (token(&place.visitor))
                 input type="hidden" name="name" value=(server.name);
+                a.btn.small href=(with_query(&place.path("setup/servers"), &[("name", &server.name), ("url", &place_of(server))])) { (language.say("Change", "修改")) }
                 button.btn.small type="submit" name="do" value="sync" { (language.say("Read now", "立即读取")) }
                 button.btn.small.danger type="submit" name="do" value="delete" { (language.say("Forget", "移除")) }
             }
@@ -158,6 +193,10 @@ pub(super) async fn change(
         "delete" => service.delete_mcp_server(actor, &place.scope, name).await?,
         "save" => {
             let mut spec = server_spec(&form);
+            let servers = service.mcp_servers(&place.scope).await?.servers;
+            if let Some(known) = servers.iter().find(|server| server.name == name) {
+                keep_texts(&mut spec, known);
+            }
             spec.insert("watch".to_owned(), form.has("watch").into());
             let minutes = form.text("resync_minutes");
             if !minutes.is_empty() {
