@@ -254,7 +254,7 @@ async fn what_is_applied_is_what_was_looked_at() {
 
 #[tokio::test]
 async fn changing_a_server_keeps_the_headers_that_are_not_typed() {
-    let app = TestApp::builder().set("TOOLRACK_RERANK_ALLOWED_HOSTS", "127.0.0.1:9").start().await;
+    let app = TestApp::builder().set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
     let server = user.path(&["mcp-servers", "files"]);
     let url = "http://127.0.0.1:9/mcp";
