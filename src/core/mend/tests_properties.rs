@@ -252,3 +252,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn null_as_the_only_value_is_one_type() {
+    for alone in [json!({"const": null, "enum": [null]}), json!({"enum": [null]}), json!({"const": null})] {
+        let schema = json!({"type": "object", "properties": {"x": alone}});
+        for schema in [&schema, &alone] {
+            check(schema, &json!({"x": null})).unwrap();
+        }
+    }
+}
