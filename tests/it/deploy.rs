@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use toolrack::telemetry::METRICS;
+use toolrack::telemetry::{Label, METRICS, Values};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
@@ -93,6 +93,43 @@ fn every_alert_has_its_place_in_the_runbook() {
     for alert in alerts {
         let line = format!("runbook: docs/runbook.md#{}\n", alert.to_lowercase());
         assert_eq!(file.matches(&line).count(), 1, "{alert}");
+    }
+}
+
+#[test]
+fn operators_are_told_of_settings_keys_and_reasons_that_there_are() {
+    let settings = settings();
+    let readme = text("../README.md");
+    let values = |label: &Label| match label.values {
+        Values::Closed(values) | Values::Paired(values) => values,
+        Values::AtMost(..) => &[],
+    };
+    let reasons: Vec<&str> =
+        METRICS.iter().flat_map(|metric| metric.labels).flat_map(values).copied().collect();
+    let mut told = 0;
+    for file in ["../docs/runbook.md", "../docs/proxies.md"] {
+        let text = text(file);
+        for named in text.split('`').skip(1).step_by(2) {
+            let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let Some((section, key)) = named.split_once('.').filter(|(a, b)| plain(a) && plain(b)) else {
+                continue;
+            };
+            told += 1;
+            if section == "matcher" {
+                assert!(
+                    readme.contains(&format!("`matcher.{key}`")),
+                    "{file} names {named}, which is no key of a matcher"
+                );
+            } else {
+                let variable = format!("TOOLRACK_{section}_{key}").to_uppercase();
+                assert!(settings.contains(&variable), "{file} names {named}, which is no setting");
+            }
+        }
+    }
+    assert!(told >= 8, "{told}");
+    let runbook = text("../docs/runbook.md");
+    for reason in ["timeout", "unreachable", "circuit_open", "unauthorized", "rate_limited"] {
+        assert!(runbook.contains(&format!("`{reason}`")) && reasons.contains(&reason), "{reason}");
     }
 }
 
