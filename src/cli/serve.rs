@@ -158,6 +158,10 @@ async fn run(
         let (service, stop) = (service.clone(), upkeep_stop.clone());
         async move { service.keep_mcp_servers(stop).await }
     });
+    tokio::spawn({
+        let (service, stop) = (service.clone(), upkeep_stop.clone());
+        async move { service.follow(stop).await }
+    });
     tokio::spawn(telemetry::upkeep());
     tokio::spawn({
         let (stop, stopped) = (stop.clone(), Arc::clone(&stopped));

@@ -19,8 +19,9 @@ use crate::http::gate::Counted;
 use crate::http::hygiene::{self, Origins};
 use crate::http::pages::{ProblemPage, Visit};
 use crate::http::problem::{Attached, Code, Problem};
+use crate::http::revision;
 use crate::http::server_timing::{Times, milliseconds};
-use crate::service::Spent;
+use crate::service::Running;
 use crate::telemetry;
 
 /// The header of request ids, in requests and answers.
@@ -73,7 +74,9 @@ pub(super) struct Exchange {
     pub(super) asker: Asker,
     /// Until it was let in, where it had to wait.
     pub(super) queued: Option<Duration>,
-    pub(super) spent: Arc<Spent>,
+    pub(super) running: Arc<Running>,
+    /// What is wrong with the state that it wants to see.
+    pub(super) odd_revision: Option<Problem>,
     pub(super) id: RequestId,
     pub(super) method: Method,
     pub(super) uri: Uri,
@@ -104,12 +107,13 @@ impl Exchange {
             problem = self.complete(&mut response);
         }
         response.headers_mut().insert(REQUEST_ID, self.id.0.clone());
+        revision::write(&self.running.shown(), response.headers_mut());
         if let Some(counted) = self.counted {
             counted.write(response.headers_mut());
         }
         hygiene::protect(response.headers_mut(), self.uri.path());
         self.reader.iter().for_each(|reader| Origins::open(response.headers_mut(), reader));
-        let times = Times::of(self.started.elapsed(), self.queued, &self.spent);
+        let times = Times::of(self.started.elapsed(), self.queued, &self.running.spent);
         if self.uri.path().starts_with(API) {
             times.write(response.headers_mut());
         }

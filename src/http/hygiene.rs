@@ -32,10 +32,12 @@ const ALWAYS: [(HeaderName, HeaderValue); 4] = [
 /// What pages of other origins may send, and read of an answer.
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, if-match, if-none-match, traceparent, tracestate, x-request-id",
+    "authorization, content-type, if-match, if-none-match, traceparent, tracestate, x-request-id, \
+     x-toolrack-revision",
 );
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "allow, etag, location, ratelimit, ratelimit-policy, retry-after, server-timing, traceresponse, x-request-id",
+    "allow, etag, location, ratelimit, ratelimit-policy, retry-after, server-timing, traceresponse, x-request-id, \
+     x-toolrack-revision",
 );
 /// Whose pages may read `Server-Timing` (<https://www.w3.org/TR/resource-timing/#sec-timing-allow-origin>).
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");

@@ -31,7 +31,8 @@ use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
 use crate::http::hygiene::Origins;
 use crate::http::pages::{ProblemPage, check_sender, is_page};
 use crate::http::problem::{Code, Problem};
-use crate::service::watched;
+use crate::http::revision;
+use crate::service::{Revisions, Running, watched};
 use crate::telemetry;
 
 pub use crate::http::exchange::{REQUEST_ID, RequestId};
@@ -153,6 +154,10 @@ where
             let route = route.as_ref().map(MatchedPath::as_str);
             telemetry::request_span(&parts.method, parts.uri.path(), route, parts.version, &parts.headers)
         };
+        let (wanted, odd_revision) = match revision::wanted(&parts.headers) {
+            Ok(wanted) => (wanted, None),
+            Err(problem) => (Revisions::default(), Some(problem)),
+        };
         let mut exchange = Exchange {
             started,
             span: span.clone(),
@@ -160,7 +165,8 @@ where
             counted: None,
             asker: Asker::Unknown,
             queued: None,
-            spent: Arc::default(),
+            running: Arc::new(Running::new(wanted)),
+            odd_revision,
             id,
             method: parts.method.clone(),
             uri: parts.uri.clone(),
@@ -213,7 +219,7 @@ where
         };
         let Some(held) = held else {
             let answer = self.inner.call(Request::from_parts(parts, body));
-            let answer = watched(Arc::clone(&exchange.spent), answer);
+            let answer = watched(Arc::clone(&exchange.running), answer);
             let answer = async move {
                 let response = answered(answer, limit, limit).await;
                 drop(slot);
@@ -234,7 +240,7 @@ where
                 Ok(slot) => {
                     let left = limit.saturating_sub(started.elapsed());
                     let answer = inner.call(Request::from_parts(parts, body));
-                    let answer = watched(Arc::clone(&exchange.spent), answer);
+                    let answer = watched(Arc::clone(&exchange.running), answer);
                     let response = answered(answer, left, limit).await;
                     drop(slot);
                     response
@@ -305,6 +311,9 @@ impl Exchange {
         }
         let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
         if let Err(problem) = routes.check(route, &parts.method, principal.role()) {
+            return Admission::Refused(problem);
+        }
+        if let Some(problem) = self.odd_revision.take() {
             return Admission::Refused(problem);
         }
         // An overload must show.

@@ -20,6 +20,7 @@ pub mod openapi;
 pub mod pages;
 pub mod problem;
 mod refusal;
+mod revision;
 pub mod router;
 pub mod scoped;
 pub mod server;

@@ -34,7 +34,8 @@ const ABOUT: &str = "Keeps the tool lists of LLM agents small without hiding wha
     noticed; in the bodies of the agent's routes a null is an absent key. Users, projects and sessions need no \
     creation.\n\nEvery answer has the `x-request-id` that was sent, or one of its own, and below `/v1` a `server-timing` header: \
     milliseconds for `total` and, where there are such parts, `queue`, `rank`, `endpoint` and `db`. Where the service sends traces, \
-    a `traceparent` header puts a request into its caller's trace, and `traceresponse` names the trace of the answer.";
+    a `traceparent` header puts a request into its caller's trace, and `traceresponse` names the trace of the answer.\n\nAn answer that shows or writes a config or a catalog tells its state in an `x-toolrack-revision` \
+    header, and a request with that header is answered from that state or a later one, whichever process it reaches.";
 
 const TAGS: [(&str, &str); 6] = [
     ("agent", "What an agent asks, turn by turn"),

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::away::remembered_warning;
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, Seen, window};
 use super::ledger::AssemblyCost;
 use super::preload::Preload;
@@ -129,6 +130,7 @@ impl Toolrack {
         let caller = request.caller.clone();
         let (assembled, cost, cache) = match caller.session_key() {
             None => {
+                warnings.extend(remembered_warning());
                 telemetry::assemble(plan.plan.tier, target.format.as_str());
                 assemble_stateless(&context, &plan, &request, tools_ref.as_deref(), warnings)
             }
@@ -176,6 +178,7 @@ impl Toolrack {
             },
         };
         let held = self.hold_session(key).await?;
+        warnings.extend(remembered_warning());
         let previous = held.session.settings.assembled.as_deref();
         // Another assembly may have begun the session meanwhile: its core does not change unasked.
         let joins = context.policy().hot_tools.join() && !request.epoch;

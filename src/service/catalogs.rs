@@ -15,7 +15,7 @@ use super::provenance::{ToolProvenance, push_provenance};
 use super::scopes::begun_too_many;
 use super::stripes::Guard;
 use super::timing::{Part, timed};
-use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms, uncancelled};
+use super::{Error, Kind, Toolrack, WRITE_TRIES, blocking, now_ms};
 use crate::core::catalog::{Catalog, CatalogTool, Incoming, StoredCounts, Upload, read_upload};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
@@ -278,17 +278,17 @@ impl Toolrack {
         write: CatalogWrite,
         guard: &Guard,
     ) -> Result<(), Error> {
-        let (service, scope, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
-        uncancelled(async move {
+        let (service, written, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
+        self.uncancelled_head(scope, async move {
             let _guard = guard;
             let most = service.0.limits.keys.scopes;
-            let written = service.0.store.write_catalog(&scope, write).await;
-            written.map_err(|error| begun_too_many(error, most))?;
+            let stored = service.0.store.write_catalog(&written, write).await;
+            stored.map_err(|error| begun_too_many(error, most))?;
             service.keep_catalog(&catalog).await;
-            service.fresh_head(&scope).await?;
-            Ok(())
+            service.read_head(&written).await
         })
         .await
+        .map(drop)
     }
 
     /// Keeps a catalog that was written in memory, and has its index built: the first search should find it. A fault shows

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::assemble::PlanEntry;
+use super::away::remembered_warning;
 use super::caches::PlanKey;
 use super::heads::Head;
 use super::sessions::Session;
@@ -465,6 +466,7 @@ impl Toolrack {
         let hot = assembled.filter(|_| merged.policy.hot_tools.join()).map(|assembled| assembled.hot.clone());
         let seen = Seen { catalogs, heads, merged, selections: selections.into(), target, window };
         let context = self.context_of(seen, hot.unwrap_or_default()).await?;
+        warnings.extend(remembered_warning());
         Ok(Context { session, warnings, ..context })
     }
 }

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use moka::ops::compute::Op;
 use serde_json::Value;
 
+use super::away::REMEMBERED_MS;
 use super::timing::{Part, timed};
-use super::{Error, Toolrack, uptime_ms};
+use super::{Error, Toolrack, request, uncancelled, uptime_ms};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
 use crate::core::policy::{self, Layer};
@@ -30,6 +31,9 @@ pub(super) fn header_secret(name: &str) -> String {
 
 /// A head is looked at again after this time, so that a write of another process shows within a second.
 pub(super) const FRESH_MS: u64 = 500;
+
+/// As [`FRESH_MS`], while other processes tell what they write.
+const HEARD_MS: u64 = 1_000;
 
 /// A scope as it was read, parsed.
 #[derive(Debug)]
@@ -86,29 +90,56 @@ impl CachedHead {
 }
 
 impl Toolrack {
-    /// The head of a scope, at most half a second old, or a second while another request reads it anew.
+    /// The head of a scope, at most half a second old, or a second while another request reads it anew; twice as old while other
+    /// processes tell what they write. Writes that the request wants to see are there.
+    ///
+    /// Where the database does not answer, it is the one that was read last.
     pub(super) async fn head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
-        if let Some(cached) = self.0.caches.heads.get(scope).await {
-            let now = uptime_ms();
-            let age = now.saturating_sub(cached.checked_ms.load(Ordering::Relaxed));
-            let claimed = cached.claimed_ms.load(Ordering::Relaxed);
-            let claims = || {
-                let claim = &cached.claimed_ms;
-                now.saturating_sub(claimed) >= FRESH_MS
-                    && claim.compare_exchange(claimed, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-            };
-            if age < FRESH_MS || (age < 2 * FRESH_MS && !claims()) {
-                return Ok(Arc::clone(&cached.head));
-            }
+        let Some(cached) = self.0.caches.heads.get(scope).await else {
+            return self.read_or_remember(None, self.read_head(scope)).await;
+        };
+        // Of what others write it is heard at once, and a look now and then is enough.
+        let fresh_ms = if self.0.store.hears_changes() { HEARD_MS } else { FRESH_MS };
+        let (now, checked) = (uptime_ms(), cached.checked_ms.load(Ordering::Relaxed));
+        let age = now.saturating_sub(checked);
+        let claimed = cached.claimed_ms.load(Ordering::Relaxed);
+        let claims = || {
+            let claim = &cached.claimed_ms;
+            now.saturating_sub(claimed) >= fresh_ms
+                && claim.compare_exchange(claimed, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        let has_wanted = cached.head.row.writes >= request::wanted(scope);
+        let is_enough = has_wanted && !self.0.following.doubts(checked);
+        if is_enough && (age < fresh_ms || (age < 2 * fresh_ms && !claims())) {
+            return Ok(Arc::clone(&cached.head));
         }
-        self.fresh_head(scope).await
+        let known = (has_wanted && age < REMEMBERED_MS).then(|| Arc::clone(&cached.head));
+        self.read_or_remember(known, self.read_head(scope)).await
+    }
+
+    /// Reads a scope past the cache, for an answer that shows it.
+    pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+        let head = self.read_head(scope).await?;
+        request::shows(scope, head.row.writes);
+        Ok(head)
     }
 
     /// Reads a scope past the cache.
-    pub(super) async fn fresh_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
+    pub(super) async fn read_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
         let ticket = self.0.caches.next_ticket();
         let row = timed(Part::Database, self.0.store.scope(scope)).await?;
         Ok(self.keep_head(scope, row, ticket).await)
+    }
+
+    /// Runs a write of a scope to its end, also when the caller goes away, and answers what is there then.
+    pub(super) async fn uncancelled_head(
+        &self,
+        scope: &Scope,
+        write: impl Future<Output = Result<Arc<Head>, Error>> + Send + 'static,
+    ) -> Result<Arc<Head>, Error> {
+        let head = uncancelled(write).await?;
+        request::shows(scope, head.row.writes);
+        Ok(head)
     }
 
     /// Remembers what a write answered.

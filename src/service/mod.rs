@@ -6,6 +6,7 @@
 
 mod assemble;
 mod audit;
+mod away;
 mod bridge;
 mod caches;
 mod calls;
@@ -15,6 +16,7 @@ mod clock;
 mod context;
 mod describe;
 mod error;
+mod following;
 mod heads;
 mod inline_catalogs;
 mod inline_refs;
@@ -29,6 +31,7 @@ mod page_sessions;
 mod preload;
 mod provenance;
 mod ranking;
+mod request;
 mod reviews;
 mod scopes;
 mod search;
@@ -85,6 +88,7 @@ pub use mcp_servers::{
 pub use page_sessions::{PAGE_SESSION_SECONDS, PageSession};
 pub use provenance::ToolProvenance;
 pub use ranking::{FALLBACK_REASONS, FieldWeight, MatchExplanation, SearchMode, TermExplanation};
+pub use request::{Revisions, Running, watched};
 pub use reviews::{HeldTool, HeldTools, ReviewDone, ReviewedTool, Verdict};
 pub use scopes::{ConfigDocument, ConfigWritten, EffectiveConfig, MatcherState};
 pub use search::{Detail, GroupCount, QueryResult, SearchAnswer, SearchRequest, ToolMatch, ToolState};
@@ -101,7 +105,7 @@ pub use setup::{
     ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
     TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers, setup_skill,
 };
-pub use timing::{Part, Spent, watched};
+pub use timing::{Part, Spent};
 pub use usage::{HotTool, USAGE_DAYS};
 
 /// Bounds that the settings give; published at `/v1/limits`.
@@ -183,6 +187,8 @@ struct Inner {
     keys: keys::KeyRing,
     mcp: mcp_servers::McpState,
     usage: usage::Usage,
+    away: away::Away,
+    following: following::Following,
     /// What stands for a project that is not named.
     nothing: Nothing,
 }
@@ -208,6 +214,8 @@ impl Toolrack {
             inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
             keys: keys::KeyRing::new(parts.limits.keys.rate),
             usage: usage::Usage::default(),
+            away: away::Away::default(),
+            following: following::Following::default(),
             nothing: Nothing {
                 head: Arc::new(heads::Head::new(ScopeRow::default())),
                 catalog: Arc::default(),

@@ -14,7 +14,7 @@ use super::ranking::endpoints;
 use super::reviews::{check_gate, review_gate};
 use super::secrets::Credentials;
 use super::stripes::Guard;
-use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled};
+use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms};
 use crate::core::id::{Id, Scope};
 use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
 use crate::core::suspicion::config_warning;
@@ -196,17 +196,17 @@ impl Toolrack {
         write: ConfigWrite,
         guard: &Guard,
     ) -> Result<Arc<Head>, Error> {
-        let (service, scope, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
-        uncancelled(async move {
+        let (service, written, guard) = (self.clone(), scope.clone(), Guard::clone(guard));
+        self.uncancelled_head(scope, async move {
             let _guard = guard;
             let most = service.0.limits.keys.scopes;
             let forgets = write.forget_missed_queries;
-            let written = service.0.store.write_config(&scope, write).await;
-            let row = written.map_err(|error| begun_too_many(error, most))?;
+            let stored = service.0.store.write_config(&written, write).await;
+            let row = stored.map_err(|error| begun_too_many(error, most))?;
             if forgets {
-                service.usage().forget_missed(&scope);
+                service.usage().forget_missed(&written);
             }
-            Ok(service.written_head(&scope, row).await)
+            Ok(service.written_head(&written, row).await)
         })
         .await
     }

@@ -144,10 +144,14 @@ impl Toolrack {
         if !self.0.store.is_shared() {
             return Ok(true);
         }
-        Ok(match timed(Part::Database, self.0.store.session_state(key)).await? {
-            Some(state) => session.is_row(&state),
-            None => !session.is_stored(),
-        })
+        let read = async {
+            Ok(match timed(Part::Database, self.0.store.session_state(key)).await? {
+                Some(state) => session.is_row(&state),
+                None => !session.is_stored(),
+            })
+        };
+        // A snapshot is as good as it gets while nobody can tell.
+        self.read_or_remember(Some(true), read).await
     }
 
     /// Reads a session; the ages that an outdated snapshot has are written before. Its counters of the last seconds are not:
@@ -231,6 +235,7 @@ impl Toolrack {
             }
             return Ok(answer);
         }
+        self.check_database()?;
         let created_at_ms = session.created_at_ms();
         let most = (!session.is_stored()).then_some(self.0.limits.sessions);
         let write = SessionWrite { created_at_ms, most, ..session_write(key, &update, &warm, now)? };

@@ -1,15 +1,11 @@
 //! What the parts of a request took, for whoever began it: the answer's `Server-Timing` header and the log.
 //!
-//! Owns the tally and the way to it: it belongs to the task that a request is answered in, and is not handed from function to
-//! function. Outside of such a task nothing is kept.
+//! Owns the tally, which belongs to the request that is running ([`super::request`]).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-tokio::task_local! {
-    static SPENT: Arc<Spent>;
-}
+use super::request;
 
 /// A part of the time of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +39,10 @@ impl Spent {
     }
 }
 
-/// Runs a request; what its parts take is added up in `spent`, also where it is given up before its end.
-pub fn watched<F: Future>(spent: Arc<Spent>, request: F) -> impl Future<Output = F::Output> {
-    SPENT.scope(spent, request)
-}
-
 /// Adds to what the running request spent.
 pub(super) fn spend(part: Part, time: Duration) {
     // Work that belongs to no request is not told to anybody.
-    let _outside = SPENT.try_with(|spent| spent.add(part, time));
+    request::with(|running| running.spent.add(part, time));
 }
 
 /// Counts the time that something takes; also the time until it is given up.
@@ -73,11 +64,14 @@ impl Drop for Timer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::service::request::{Running, watched};
 
     #[tokio::test]
     async fn parts_are_added_up_for_the_request_that_they_belong_to() {
-        let (one, other) = (Arc::new(Spent::default()), Arc::new(Spent::default()));
+        let (one, other) = (Arc::<Running>::default(), Arc::<Running>::default());
         let work = async {
             timed(Part::Database, async {}).await;
             spend(Part::Rank, Duration::from_millis(2));
@@ -86,16 +80,16 @@ mod tests {
         watched(Arc::clone(&one), work).await;
         watched(Arc::clone(&other), async {}).await;
         timed(Part::Endpoint, async {}).await;
-        assert_eq!(one.on(Part::Rank), Some(Duration::from_millis(5)));
-        assert!(one.on(Part::Database).is_some() && one.on(Part::Endpoint).is_none());
-        assert_eq!(Part::ALL.map(|part| other.on(part)), [None; 3]);
+        assert_eq!(one.spent.on(Part::Rank), Some(Duration::from_millis(5)));
+        assert!(one.spent.on(Part::Database).is_some() && one.spent.on(Part::Endpoint).is_none());
+        assert_eq!(Part::ALL.map(|part| other.spent.on(part)), [None; 3]);
     }
 
     #[tokio::test]
     async fn what_is_given_up_counts_until_then() {
-        let spent = Arc::<Spent>::default();
-        let waiting = watched(Arc::clone(&spent), timed(Part::Endpoint, std::future::pending::<()>()));
+        let running = Arc::<Running>::default();
+        let waiting = watched(Arc::clone(&running), timed(Part::Endpoint, std::future::pending::<()>()));
         assert!(tokio::time::timeout(Duration::from_millis(5), waiting).await.is_err());
-        assert!(spent.on(Part::Endpoint).is_some());
+        assert!(running.spent.on(Part::Endpoint).is_some());
     }
 }

@@ -1,5 +1,6 @@
 //! Warming: what a session learns from a search, a description or a call.
 
+use super::away::away_warning;
 use super::context::Context;
 use super::sessions::{Deed, Update, warm_limits};
 use super::{Error, Kind, Toolrack};
@@ -54,9 +55,15 @@ impl Toolrack {
         });
         let (change, warm) = match updated.await {
             // Found all the same: an agent goes on without the tool in its array.
-            Err(error) if error.kind() == Kind::StorageFull => {
+            Err(error) if matches!(error.kind(), Kind::StorageFull | Kind::Unavailable) => {
                 let warm = self.session(session).await?.warm.clone();
-                let warnings = vec![Warning::new("storage_full", error.detail())];
+                let warning = if error.kind() == Kind::StorageFull {
+                    Some(Warning::new("storage_full", error.detail()))
+                } else {
+                    let is_told = context.warnings.iter().any(|warning| warning.code == "database_away");
+                    (!is_told).then(away_warning)
+                };
+                let warnings = warning.into_iter().collect();
                 return Ok(Warming { warm, warnings, ..Warming::default() });
             }
             updated => updated?,

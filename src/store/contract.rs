@@ -223,6 +223,7 @@ async fn a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at(o
     let scope = store.scope(&u).await.unwrap();
     assert_eq!((scope.catalog_version.as_str(), scope.config.as_str()), ("v2", "{\"k\":1}"));
     assert_eq!(scope.raw_revision, 1, "a catalog write is no config write");
+    assert_eq!(scope.writes, 3, "and a write of the scope all the same");
 
     store.write_catalog(&u, catalog("v2", "", &[], vec![])).await.unwrap();
     assert_eq!(store.catalog(&owner).await.unwrap(), CatalogRows::default());

@@ -53,4 +53,11 @@ pub trait Engine:
         connection: &mut Self::Connection,
         name: &str,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Tells the other processes what this transaction writes ([`super::changes`]), once it is committed. Only for what is
+    /// written seldom: a server may have such transactions wait for each other.
+    fn tell(
+        connection: &mut Self::Connection,
+        what: &str,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 }

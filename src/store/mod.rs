@@ -19,6 +19,7 @@
 
 mod audit;
 mod backup;
+mod changes;
 mod check;
 mod copy;
 mod engine;
@@ -59,6 +60,7 @@ use crate::core::tool::ToolKey;
 
 pub use audit::{AuditEntry, AuditQuery, AuditRow, AuditStore, AuditWrite};
 pub use backup::{Backup, BackupError, backup};
+pub use changes::Changes;
 pub use check::Check;
 pub use copy::{CopyError, copy};
 pub use keys::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch};
@@ -148,6 +150,8 @@ pub struct ScopeRow {
     pub config_revision: i64,
     /// Counts every write and every delete of the config, and never goes back, so no revision comes twice.
     pub raw_revision: i64,
+    /// Counts every write of config and catalog, and never goes back.
+    pub writes: i64,
     /// Version of the catalog; empty when there is none.
     pub catalog_version: String,
     /// By name.
@@ -160,6 +164,7 @@ impl Default for ScopeRow {
             config: "{}".to_owned(),
             config_revision: 0,
             raw_revision: 0,
+            writes: 0,
             catalog_version: String::new(),
             secrets: Vec::new(),
         }
@@ -616,6 +621,12 @@ pub trait Store:
 
     /// Whether other processes may serve the same rows: what is kept of them in memory may then be of before.
     fn is_shared(&self) -> bool;
+
+    /// What other processes wrote since this was last asked, once there is something; never where none of them tells.
+    async fn next_changes(&self) -> Changes;
+
+    /// Whether what others write is told at present by [`Self::next_changes`].
+    fn hears_changes(&self) -> bool;
 
     /// The time of a database that has a clock of its own, which all of its processes go by; `None`: it has none.
     async fn clock_ms(&self) -> Result<Option<i64>, StoreError>;

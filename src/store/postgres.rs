@@ -2,15 +2,20 @@
 //!
 //! Reads go through a pool of connections; the writer has a few of its own. Several processes may stand on one database.
 
+mod listen;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr, SqlStr};
 
+use super::changes::Heard;
 use super::engine::Engine;
 use super::open::OpenError;
 use super::schema::{self, MIGRATIONS};
 use super::server::Server;
+use super::sql_store::Listening;
 use super::writer::Writer;
 use super::{Committed, SqlStore};
 
@@ -68,13 +73,18 @@ impl Engine for Postgres {
         let lock = sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))").bind(name);
         lock.execute(connection).await.map(drop)
     }
+
+    async fn tell(connection: &mut PgConnection, what: &str) -> Result<(), sqlx::Error> {
+        listen::tell(connection, what).await
+    }
 }
 
 impl SqlStore<Postgres> {
     /// Reaches the server and brings the database to the present schema, once for all processes that start together.
     /// `group_committed` is told of each commit (for metrics); it runs in the writer's tasks.
     pub async fn connect(server: &Server, group_committed: fn(&Committed<'_>)) -> Result<Self, OpenError> {
-        let options = options(server);
+        let name = listen::Writer::random();
+        let options = name.on(options(server));
         let mut connection = options.connect().await.map_err(|error| server.refusal(error))?;
         look_at(server, &mut connection).await?;
         migrate(&mut connection).await?;
@@ -87,7 +97,11 @@ impl SqlStore<Postgres> {
                 Box::pin(async move { Ok(state.idle_for < DOUBTED_AFTER || connection.ping().await.is_ok()) })
             })
             .connect_lazy_with(options.clone());
-        Ok(Self { readers, writer: Writer::start_lanes(options, WRITERS, group_committed) })
+        let heard = Arc::<Heard>::default();
+        let task = listen::start(options.clone(), name, Arc::clone(&heard));
+        let listening = Listening { heard, task };
+        let writer = Writer::start_lanes(options, WRITERS, group_committed);
+        Ok(Self { readers, writer, listening: Some(listening) })
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) const SECRET_RESEAL: &str =
     "UPDATE secrets SET sealed = $5 WHERE kind = $1 AND id = $2 AND name = $3 AND sealed = $4";
 
 /// With the secrets that belong to its config; those of MCP servers are theirs.
-pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.catalog_version, \
+pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.writes, s.catalog_version, \
      x.name, x.origin, x.last4, x.sealed \
      FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id AND x.name NOT LIKE 'mcp/%' \
      WHERE s.kind = $1 AND s.id = $2 ORDER BY x.name";
@@ -80,12 +80,12 @@ pub(super) const SCOPE_STATE: &str =
 pub(super) const SCOPE_BEGUN: &str = "INSERT INTO counters (name, value) VALUES ($1, 1) \
      ON CONFLICT (name) DO UPDATE SET value = counters.value + 1 WHERE counters.value < $2 RETURNING value";
 
-pub(super) const CONFIG_PUT: &str = "INSERT INTO scopes (kind, id, config, config_written, config_revision, updated_at) \
-     VALUES ($1, $2, $3, 1, 1, $4) ON CONFLICT (kind, id) DO UPDATE SET config = excluded.config, \
-     config_written = 1, config_revision = scopes.config_revision + 1, updated_at = excluded.updated_at";
+pub(super) const CONFIG_PUT: &str = "INSERT INTO scopes (kind, id, config, config_written, config_revision, updated_at, writes) \
+     VALUES ($1, $2, $3, 1, 1, $4, 1) ON CONFLICT (kind, id) DO UPDATE SET config = excluded.config, \
+     config_written = 1, config_revision = scopes.config_revision + 1, updated_at = excluded.updated_at, writes = scopes.writes + 1";
 
 pub(super) const CONFIG_DELETE: &str = "UPDATE scopes SET config = '{}', config_written = 0, \
-     config_revision = config_revision + 1, updated_at = $3 WHERE kind = $1 AND id = $2";
+     config_revision = config_revision + 1, updated_at = $3, writes = writes + 1 WHERE kind = $1 AND id = $2";
 
 pub(super) const SECRET_PUT: &str = "INSERT INTO secrets (kind, id, name, origin, last4, sealed) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (kind, id, name) DO UPDATE SET \
@@ -97,9 +97,9 @@ pub(super) const SECRET_DELETE: &str = "DELETE FROM secrets WHERE kind = $1 AND 
 pub(super) const SECRETS_DELETE: &str =
     "DELETE FROM secrets WHERE kind = $1 AND id = $2 AND name NOT LIKE 'mcp/%'";
 
-pub(super) const CATALOG_VERSION_PUT: &str = "INSERT INTO scopes (kind, id, catalog_version, updated_at) VALUES ($1, $2, $3, $4) \
+pub(super) const CATALOG_VERSION_PUT: &str = "INSERT INTO scopes (kind, id, catalog_version, updated_at, writes) VALUES ($1, $2, $3, $4, 1) \
      ON CONFLICT (kind, id) DO UPDATE SET catalog_version = excluded.catalog_version, \
-     updated_at = excluded.updated_at";
+     updated_at = excluded.updated_at, writes = scopes.writes + 1";
 
 /// The version stands in every row, so that one statement (one moment) reads both.
 pub(super) const SCOPE_CATALOG: &str = "SELECT s.catalog_version, t.tool_group, t.tool_name, t.body, t.digest, t.tokens \

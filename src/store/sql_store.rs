@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sqlx::{Executor, Pool};
+use tokio::task::JoinHandle;
 
 use crate::core::digest::Digest;
 use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
+use super::changes::Heard;
 use super::engine::Engine;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
-    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
-    ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow,
-    SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch, SessionWrite, Store, StoreError,
-    StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Changes, ConfigWrite, InlineKey, InlineTouch,
+    InlineWrite, ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace,
+    SecretRow, SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch, SessionWrite, Store,
+    StoreError, StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
 };
 
 /// Sessions in one operation of a flush, so that a large flush lets other writes in between.
@@ -31,6 +33,21 @@ const VECTORS_PER_OPERATION: usize = 128;
 pub struct SqlStore<E: Engine> {
     pub(super) readers: Pool<E>,
     pub(super) writer: Writer<E>,
+    /// Where others tell what they wrote.
+    pub(super) listening: Option<Listening>,
+}
+
+/// A task that hears what others wrote, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Listening {
+    pub(super) heard: Arc<Heard>,
+    pub(super) task: JoinHandle<()>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// The owner of an inline catalog's tools. No user id holds a slash, so two owners never meet.
@@ -44,7 +61,7 @@ pub(super) fn project_text(project: Option<&Id>) -> &str {
 }
 
 type ScopeColumns =
-    (String, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
+    (String, i64, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
 
 pub(super) async fn read_scope<'c, E: Engine>(
     executor: impl Executor<'c, Database = E>,
@@ -53,10 +70,11 @@ pub(super) async fn read_scope<'c, E: Engine>(
     let rows: Vec<ScopeColumns> =
         sqlx::query_as(sql::SCOPE).bind(scope.kind()).bind(scope.id().as_str()).fetch_all(executor).await?;
     let mut answer = ScopeRow::default();
-    for (config, written, revision, catalog_version, name, origin, last4, sealed) in rows {
+    for (config, written, revision, writes, catalog_version, name, origin, last4, sealed) in rows {
         answer.config = config;
         answer.config_revision = if written == 0 { 0 } else { revision };
         answer.raw_revision = revision;
+        answer.writes = writes;
         answer.catalog_version = catalog_version;
         if let (Some(name), Some(origin), Some(sealed)) = (name, origin, sealed) {
             let bytes = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
@@ -346,6 +364,17 @@ impl<E: Engine> Store for SqlStore<E> {
         E::SHARED
     }
 
+    async fn next_changes(&self) -> Changes {
+        match &self.listening {
+            Some(listening) => listening.heard.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn hears_changes(&self) -> bool {
+        self.listening.as_ref().is_some_and(|listening| listening.heard.is_listening())
+    }
+
     async fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
         let Some(clock) = E::CLOCK else { return Ok(None) };
         let (now,): (i64,) = sqlx::query_as(clock).fetch_one(&self.readers).await?;
@@ -377,6 +406,9 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
+        if let Some(listening) = &self.listening {
+            listening.task.abort();
+        }
         // Readers first: an open one would keep the write-ahead log from being emptied.
         self.readers.close().await;
         self.writer.close().await

@@ -58,6 +58,11 @@ impl Engine for Sqlite {
     async fn exclude(_: &mut SqliteConnection, _: &str) -> Result<(), sqlx::Error> {
         Ok(())
     }
+
+    /// Nobody would hear it.
+    async fn tell(_: &mut SqliteConnection, _: &str) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
 }
 
 impl SqlStore<Sqlite> {
@@ -100,7 +105,7 @@ impl SqlStore<Sqlite> {
             .connect_with(options.read_only(true))
             .await
             .map_err(failed)?;
-        Ok(Self { readers, writer: Writer::start(connection, group_committed) })
+        Ok(Self { readers, writer: Writer::start(connection, group_committed), listening: None })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::core::id::{Id, Scope, SessionKey};
 use crate::core::tool::ToolKey;
 
 use super::audit::note;
+use super::changes::told_of;
 use super::engine::Engine;
 use super::reviews;
 use super::setup::note_version;
@@ -167,6 +168,7 @@ impl<E: Engine> Operation<E> for WriteConfig {
             forget_missed_queries::<E>(connection, scope).await?;
         }
         let row = read_scope(&mut *connection, scope).await?;
+        E::tell(connection, &told_of(scope)).await?;
         if let Some(audit) = &write.notes.audit {
             let before = if state.written { state.raw_revision } else { 0 };
             note::<E>(connection, audit, Some(before.to_string()), Some(row.config_revision.to_string()))
@@ -244,6 +246,7 @@ impl<E: Engine> Operation<E> for WriteCatalog {
                 .await?;
             put_tools::<E>(connection, owner, &write.by, write.now_ms, &write.upsert).await?;
         }
+        E::tell(connection, &told_of(scope)).await?;
         // Last, because other entries wait for this one.
         match &write.notes.audit {
             Some(audit) => note::<E>(connection, audit, None, None).await,

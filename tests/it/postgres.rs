@@ -3,7 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::Connection as _;
 use tempfile::TempDir;
 
 use crate::app::{Builder, TestApp};
@@ -20,6 +22,18 @@ async fn database() -> Option<String> {
     let url = cluster::url(&name)?;
     cluster::create(&name, "template0").await;
     Some(url)
+}
+
+/// Lets processes into the database of this URL, or cuts their connections and lets none in.
+async fn let_in(url: &str, open: bool) {
+    let name = url.rsplit('/').next().unwrap();
+    let mut connection = sqlx::PgConnection::connect(&cluster::url("postgres").unwrap()).await.unwrap();
+    let allow = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {open}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(allow)).execute(&mut connection).await.unwrap();
+    if !open {
+        let cut = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1";
+        sqlx::query(cut).bind(name).execute(&mut connection).await.unwrap();
+    }
 }
 
 fn on(url: &str) -> Builder {
@@ -107,6 +121,80 @@ async fn processes_on_one_database_see_what_others_write_within_a_second() {
     })
     .await
     .expect("the other process reads it again");
+}
+
+#[tokio::test]
+async fn who_wrote_sees_it_on_every_process() {
+    let Some(url) = database().await else { return };
+    let first = on(&url).start().await;
+    let second = on(&url).start().await;
+    let user = painter(&first, json!({"max_warm_tools": 3})).await;
+    let path = user.path(&[]);
+    let id = path.rsplit('/').next().unwrap();
+    let project = format!("{id}-project");
+    let body = json!({"user": id, "project": project});
+    let assemble = async |app: &TestApp, revision: &str| {
+        let headers = [("content-type", "application/json"), ("x-toolrack-revision", revision)];
+        app.admin().send(Method::POST, "/v1/assemble", &headers, body.to_string().into()).await
+    };
+    for round in 0..20 {
+        // In memory there, so that only the header makes it look again.
+        assemble(&second, "").await.ok();
+        let (scope, name) = if round % 2 == 0 {
+            (path.clone(), "user")
+        } else {
+            (format!("/v1/projects/{project}"), "project")
+        };
+        let config = json!({"core": ["teal"], "max_warm_tools": round});
+        let written = first.admin().put(&format!("{scope}/config"), &config).await;
+        let revision = written.header("x-toolrack-revision").unwrap().to_owned();
+        assert!(revision.starts_with(&format!("{name}=")), "{revision}");
+        written.ok();
+        let there = assemble(&second, &revision).await;
+        assert_eq!(there.text(), assemble(&first, "").await.text(), "round {round}");
+    }
+    assemble(&second, "user").await.problem(422, "invalid_request");
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_what_is_known_is_answered_and_nothing_promised() {
+    let Some(url) = database().await else { return };
+    let app = on(&url).start().await;
+    let user = painter(&app, json!({"max_warm_tools": 3})).await;
+    let found = user.search(json!({"session": "s", "query": "amber"})).await.ok();
+    assert_eq!(found["warmed"], json!(["amber"]));
+    let before = user.assemble(json!({"session": "s"})).await.ok();
+    let_in(&url, false).await;
+    let is_told = |answer: &Value| answer["warnings"].to_string().contains("database_away");
+    let away = user.assemble(json!({"session": "s"})).await.ok();
+    assert!(is_told(&away), "{away}");
+    assert_eq!((&away["fingerprint"], &away["warm"]), (&before["fingerprint"], &json!(["amber"])));
+    let found = user.search(json!({"session": "s", "query": "crimson"})).await.ok();
+    assert_eq!(
+        (&found["warmed"], &found["results"][0]["matches"][0]["name"]),
+        (&json!([]), &json!("crimson")),
+        "{found}"
+    );
+    assert!(is_told(&found), "{found}");
+    user.put_config(&json!({"core": ["teal"]})).await.problem(503, "unavailable");
+    user.assemble(json!({"session": "new"})).await.problem(503, "unavailable");
+    app.anonymous().get("/readyz").await.expect_status(503);
+    let_in(&url, true).await;
+    let back = async {
+        loop {
+            let found = user.search(json!({"session": "s", "query": "crimson"})).await.ok();
+            if found["warmed"] == json!(["crimson"]) {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let back =
+        tokio::time::timeout(Duration::from_secs(10), back).await.expect("the database is asked again");
+    assert!(!is_told(&back), "{back}");
+    let after = user.assemble(json!({"session": "s"})).await.ok();
+    assert_eq!(after["warm"], json!(["amber", "crimson"]));
+    app.anonymous().get("/readyz").await.expect_status(200);
 }
 
 #[tokio::test]

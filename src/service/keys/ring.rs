@@ -253,15 +253,20 @@ impl Toolrack {
         Ok(self.0.keys.has_admin(now_ms()))
     }
 
-    async fn refresh_keys(&self) -> Result<(), Error> {
+    pub(in crate::service) async fn refresh_keys(&self) -> Result<(), Error> {
         let ring = &self.0.keys;
         let asked = uptime_ms() + 1;
         let _one_at_a_time = ring.reading.lock().await;
         if ring.checked.load(Ordering::Relaxed) > asked {
             return Ok(());
         }
+        // Those that wait behind one that failed have waited long enough.
+        if self.0.away.has_failed_since(asked) {
+            self.check_database()?;
+        }
         let begun = uptime_ms() + 1;
-        let rows = self.0.store.key_changes(ring.read_revision.load(Ordering::Relaxed)).await?;
+        let read = async { Ok(self.0.store.key_changes(ring.read_revision.load(Ordering::Relaxed)).await?) };
+        let rows = self.read_or_remember(None, read).await?;
         ring.keep(&rows);
         if let Some(last) = rows.last() {
             ring.read_revision.fetch_max(last.revision, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::service::catalogs::PlannedCatalog;
 use crate::service::heads::Head;
 use crate::service::scopes::{Edit, PlannedConfig, begun_too_many};
 use crate::service::stripes::Guard;
-use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, Kind, Toolrack, WRITE_TRIES, uncancelled};
+use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, Kind, Toolrack, WRITE_TRIES};
 use crate::store::SetupWrite;
 
 /// What shall be written. What is absent stays as it is.
@@ -145,20 +145,20 @@ impl Toolrack {
         } else {
             let write = SetupWrite { config: config_write, catalog: catalog_write };
             let forgets = write.config.as_ref().is_some_and(|config| config.forget_missed_queries);
-            let (service, scope, kept, guard) =
+            let (service, written, kept, guard) =
                 (self.clone(), scope.clone(), new_catalog, Guard::clone(guard));
-            let after = uncancelled(async move {
+            let after = self.uncancelled_head(scope, async move {
                 let _guard = guard;
                 let most = service.0.limits.keys.scopes;
-                let written = service.0.store.write_setup(&scope, write).await;
-                let row = written.map_err(|error| begun_too_many(error, most))?;
+                let stored = service.0.store.write_setup(&written, write).await;
+                let row = stored.map_err(|error| begun_too_many(error, most))?;
                 if forgets {
-                    service.usage().forget_missed(&scope);
+                    service.usage().forget_missed(&written);
                 }
                 if let Some(catalog) = kept {
                     service.keep_catalog(&catalog).await;
                 }
-                Ok(service.written_head(&scope, row).await)
+                Ok(service.written_head(&written, row).await)
             });
             Some(after.await?)
         };

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::{KeyChange, KeyRotation, KeyRow, KeyStore, KeyTouch, sql};
 use crate::core::keys::{KeyDigest, KeyId};
 use crate::store::audit::note;
+use crate::store::changes::KEYS;
 use crate::store::engine::Engine;
 use crate::store::writer::Operation;
 use crate::store::writes::execute_rows;
@@ -106,8 +107,10 @@ impl<E: Engine> KeyStore for SqlStore<E> {
 /// What all writes of keys exclude each other by.
 const ALL: &str = "keys";
 
+/// The revision of a change, of which the other processes are told.
 async fn next_revision<E: Engine>(connection: &mut E::Connection) -> Result<i64, StoreError> {
-    let (revision,): (i64,) = sqlx::query_as(sql::NEXT_REVISION).fetch_one(connection).await?;
+    let (revision,): (i64,) = sqlx::query_as(sql::NEXT_REVISION).fetch_one(&mut *connection).await?;
+    E::tell(connection, KEYS).await?;
     Ok(revision)
 }
 

@@ -1,6 +1,8 @@
 use super::*;
+use crate::core::id::{Id, Scope};
 use crate::store::Store as _;
 use crate::store::contract::{has_postgres, new_database};
+use crate::store::{Changes, ConfigWrite, WriteNotes};
 
 #[tokio::test]
 async fn texts_are_compared_as_bytes() {
@@ -31,6 +33,45 @@ async fn processes_that_open_a_new_database_at_once_all_succeed() {
     for store in futures_util::future::join_all(stores).await {
         store.unwrap().health().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_one_writes_the_others_hear() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let open = || PostgresStore::connect(&server, |_| {});
+    let (one, other) = (open().await.unwrap(), open().await.unwrap());
+    for store in [&one, &other] {
+        assert!(store.next_changes().await.missed, "what was before it listened");
+        assert!(store.hears_changes());
+    }
+    let scope = |id: &str| Scope::User(Id::parse(id).unwrap());
+    let write = async |store: &PostgresStore, id: &str| {
+        let write = ConfigWrite {
+            config: Some("{}".to_owned()),
+            expected_raw_revision: None,
+            secrets: Vec::new(),
+            now_ms: 1,
+            forget_missed_queries: false,
+            notes: WriteNotes::default(),
+        };
+        store.write_config(&scope(id), write).await.unwrap();
+    };
+    write(&one, "ada").await;
+    assert_eq!(other.next_changes().await, Changes { scopes: [scope("ada")].into(), ..Changes::default() });
+    write(&other, "bo").await;
+    assert_eq!(one.next_changes().await, Changes { scopes: [scope("bo")].into(), ..Changes::default() });
+    // A connection that is cut is made again, and what was written meanwhile may be anything.
+    let mut connection = server.connect().await.unwrap();
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+               AND pid <> pg_backend_pid()";
+    sqlx::query(cut).execute(&mut connection).await.unwrap();
+    assert!(one.next_changes().await.missed);
+    write(&other, "ada").await;
+    let heard = one.next_changes().await;
+    assert_eq!(heard.scopes, [scope("ada")].into(), "{heard:?}");
 }
 
 #[tokio::test]
