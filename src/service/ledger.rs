@@ -1,6 +1,7 @@
 //! The ledger of a session: what it did, and what that cost in tokens.
 //!
-//! Owns the counters and when they move. They are written now and then, with the ages of the session.
+//! Owns the counters and when they move. What was added to them is written now and then, with the ages of the session, so that
+//! several processes count one session.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +10,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::context::Caller;
+use super::session::Session;
 use super::usage::scope_of;
 use super::{Error, Toolrack, blocking, lock};
 use crate::core::assemble::Answer;
 use crate::core::digest::Digest;
+use crate::core::id::SessionKey;
 use crate::core::tokens;
 use crate::core::usage::Counts;
+use crate::store::{SessionCounts, SessionRow};
 use crate::telemetry;
 
 /// Longest text that is counted where it stands, in bytes: about 0.3 ms.
@@ -23,6 +27,20 @@ const INLINE_BYTES: usize = 16 * 1024;
 /// Counters of a session, written now and then.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// As it was read.
+    ground: SessionCounts,
+    added: Counters,
+    /// What the store has of `added`.
+    stored: Mutex<SessionCounts>,
+    /// Searches in a row that found nothing; forgotten when the session leaves the memory.
+    misses: AtomicU64,
+    /// Likewise.
+    told: Mutex<Told>,
+}
+
+/// What this process counted.
+#[derive(Debug, Default)]
+struct Counters {
     assemblies: AtomicU64,
     searches: AtomicU64,
     describes: AtomicU64,
@@ -31,10 +49,22 @@ pub(super) struct Ledger {
     tokens_sent: AtomicU64,
     tokens_answers: AtomicU64,
     cache_breaks: AtomicU64,
-    /// Searches in a row that found nothing; forgotten when the session leaves the memory.
-    misses: AtomicU64,
-    /// Likewise.
-    told: Mutex<Told>,
+}
+
+impl Counters {
+    fn read(&self) -> SessionCounts {
+        let read = |counter: &AtomicU64| i64::try_from(counter.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        SessionCounts {
+            assemblies: read(&self.assemblies),
+            searches: read(&self.searches),
+            describes: read(&self.describes),
+            calls: read(&self.calls),
+            tokens_all: read(&self.tokens_all),
+            tokens_sent: read(&self.tokens_sent),
+            tokens_answers: read(&self.tokens_answers),
+            cache_breaks: read(&self.cache_breaks),
+        }
+    }
 }
 
 /// Native calls that count already, so that none counts twice.
@@ -69,6 +99,38 @@ pub struct LedgerDocument {
     pub saved: i64,
     /// Assemblies with `cache.break`.
     pub cache_breaks: u64,
+}
+
+impl LedgerDocument {
+    fn of(counts: SessionCounts) -> Self {
+        let sum = |count: i64| u64::try_from(count).unwrap_or_default();
+        let (all, sent, answers) = (counts.tokens_all, counts.tokens_sent, counts.tokens_answers);
+        Self {
+            assemblies: sum(counts.assemblies),
+            searches: sum(counts.searches),
+            describes: sum(counts.describes),
+            calls: sum(counts.calls),
+            tokens_all: sum(all),
+            tokens_sent: sum(sent),
+            tokens_answers: sum(answers),
+            saved: all.saturating_sub(sent).saturating_sub(answers),
+            cache_breaks: sum(counts.cache_breaks),
+        }
+    }
+
+    fn counts(self) -> SessionCounts {
+        let count = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
+        SessionCounts {
+            assemblies: count(self.assemblies),
+            searches: count(self.searches),
+            describes: count(self.describes),
+            calls: count(self.calls),
+            tokens_all: count(self.tokens_all),
+            tokens_sent: count(self.tokens_sent),
+            tokens_answers: count(self.tokens_answers),
+            cache_breaks: count(self.cache_breaks),
+        }
+    }
 }
 
 /// What a request does, for the ledger.
@@ -121,36 +183,39 @@ impl AssemblyCost {
 }
 
 impl Ledger {
-    pub(super) fn from_document(document: LedgerDocument) -> Self {
-        Self {
-            assemblies: document.assemblies.into(),
-            searches: document.searches.into(),
-            describes: document.describes.into(),
-            calls: document.calls.into(),
-            tokens_all: document.tokens_all.into(),
-            tokens_sent: document.tokens_sent.into(),
-            tokens_answers: document.tokens_answers.into(),
-            cache_breaks: document.cache_breaks.into(),
-            misses: AtomicU64::new(0),
-            told: Mutex::default(),
-        }
+    /// Of a stored session: what an earlier version wrote, and the counts that are added to that.
+    pub(super) fn of(ledger: &str, counts: SessionCounts) -> Self {
+        let earlier: LedgerDocument = serde_json::from_str(ledger).unwrap_or_default();
+        Self { ground: earlier.counts().plus(counts), ..Self::default() }
+    }
+
+    /// Takes over what only the memory has of an earlier one of the same session.
+    pub(super) fn go_on(&mut self, earlier: &Self) {
+        self.told = Mutex::new(std::mem::take(&mut *lock(&earlier.told)));
+        self.misses = earlier.misses.load(Ordering::Relaxed).into();
     }
 
     pub(super) fn document(&self) -> LedgerDocument {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (all, sent) = (read(&self.tokens_all), read(&self.tokens_sent));
-        let answers = read(&self.tokens_answers);
-        LedgerDocument {
-            assemblies: read(&self.assemblies),
-            searches: read(&self.searches),
-            describes: read(&self.describes),
-            calls: read(&self.calls),
-            tokens_all: all,
-            tokens_sent: sent,
-            tokens_answers: answers,
-            saved: (all as i64).saturating_sub_unsigned(sent).saturating_sub_unsigned(answers),
-            cache_breaks: read(&self.cache_breaks),
-        }
+        LedgerDocument::of(self.ground.plus(self.added.read()))
+    }
+
+    /// With what other processes have stored since this was read.
+    fn document_on(&self, row: &SessionRow) -> LedgerDocument {
+        let unstored = self.added.read().minus(*lock(&self.stored));
+        LedgerDocument::of(Self::of(&row.ledger, row.counts).ground.plus(unstored))
+    }
+
+    /// What the store does not have yet; it counts as stored from now on.
+    pub(super) fn take_unstored(&self) -> SessionCounts {
+        let mut stored = lock(&self.stored);
+        let added = self.added.read();
+        added.minus(std::mem::replace(&mut *stored, added))
+    }
+
+    /// Takes back what was not stored after all.
+    pub(super) fn give_back(&self, counts: SessionCounts) {
+        let mut stored = lock(&self.stored);
+        *stored = stored.minus(counts);
     }
 
     /// Notes how a search went; how many in a row have missed now.
@@ -164,18 +229,18 @@ impl Ledger {
 
     pub(super) fn count(&self, deed: Deed, cost: Option<AssemblyCost>) {
         if let Some(cost) = cost {
-            self.tokens_all.fetch_add(cost.all, Ordering::Relaxed);
-            self.tokens_sent.fetch_add(cost.sent, Ordering::Relaxed);
-            self.cache_breaks.fetch_add(cost.breaks_cache.into(), Ordering::Relaxed);
+            self.added.tokens_all.fetch_add(cost.all, Ordering::Relaxed);
+            self.added.tokens_sent.fetch_add(cost.sent, Ordering::Relaxed);
+            self.added.cache_breaks.fetch_add(cost.breaks_cache.into(), Ordering::Relaxed);
         }
         if matches!(deed, Deed::Describe | Deed::Call) {
             self.misses.store(0, Ordering::Relaxed);
         }
         let counter = match deed {
-            Deed::Assembly => &self.assemblies,
-            Deed::Search => &self.searches,
-            Deed::Describe => &self.describes,
-            Deed::Call => &self.calls,
+            Deed::Assembly => &self.added.assemblies,
+            Deed::Search => &self.added.searches,
+            Deed::Describe => &self.added.describes,
+            Deed::Call => &self.added.calls,
             Deed::Change => return,
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -207,11 +272,26 @@ impl Ledger {
     }
 
     pub(super) fn answered(&self, tokens: usize) {
-        self.tokens_answers.fetch_add(tokens as u64, Ordering::Relaxed);
+        self.added.tokens_answers.fetch_add(tokens as u64, Ordering::Relaxed);
     }
 }
 
 impl Toolrack {
+    /// What a session did and cost, in all processes; what others counted in the last seconds is not there yet.
+    pub(super) async fn session_ledger(
+        &self,
+        key: &SessionKey,
+        session: &Session,
+    ) -> Result<LedgerDocument, Error> {
+        let row = if self.0.store.is_shared() && session.is_stored() {
+            self.read_or_remember(Some(None), async { Ok(self.0.store.session(key).await?) }).await?
+        } else {
+            None
+        };
+        let ledger = session.ledger();
+        Ok(row.map_or_else(|| ledger.document(), |row| ledger.document_on(&row)))
+    }
+
     /// Notes what an answer costs that a model reads, in metrics, usage and where there is a session; `route` is `search`,
     /// `describe` or `bridge`.
     pub(super) async fn answered(&self, caller: &Caller, route: &'static str, tokens: usize) {
@@ -219,7 +299,7 @@ impl Toolrack {
         self.usage().answered(&scope_of(&caller.user, caller.project.as_ref()), tokens);
         let Some(key) = caller.session_key() else { return };
         // A count is not worth an answer: where the session cannot be read, the count is lost.
-        if let Ok(held) = self.hold_session(&key).await {
+        if let Ok(held) = self.hold_known_session(&key).await {
             held.session.ledger().answered(tokens);
             self.keep_for_flush(&key, &held);
         }
@@ -278,13 +358,17 @@ mod tests {
             ..LedgerDocument::default()
         };
         assert_eq!(document, expected);
-        let text = serde_json::to_string(&document).unwrap();
-        let read = Ledger::from_document(serde_json::from_str(&text).unwrap());
-        assert_eq!(read.document(), document);
+        let counts = ledger.take_unstored();
+        assert_eq!(ledger.take_unstored(), SessionCounts::default(), "it was taken");
+        assert_eq!(Ledger::of("{}", counts).document(), document);
+        // What could not be stored goes with what comes after it.
+        ledger.give_back(counts);
+        ledger.count(Deed::Call, None);
+        assert_eq!(ledger.take_unstored(), SessionCounts { calls: 1, ..counts });
         // As an earlier version wrote it.
-        let old: LedgerDocument =
-            serde_json::from_str(r#"{"assemblies":2,"searches":2,"describes":1,"calls":1}"#).unwrap();
-        assert_eq!((old.assemblies, old.tokens_all, old.saved), (2, 0, 0));
+        let old = r#"{"assemblies":2,"searches":2,"describes":1,"calls":1,"saved":-7}"#;
+        let old = Ledger::of(old, counts).document();
+        assert_eq!((old.assemblies, old.tokens_all, old.saved), (4, 2_000, -100));
     }
 
     #[test]

@@ -94,7 +94,12 @@ impl Session {
         }
     }
 
-    pub(super) fn from_row(row: SessionRow) -> Self {
+    /// A stored session; `known` is what this process knew of it.
+    pub(super) fn from_row(row: SessionRow, known: Option<&Self>) -> Self {
+        let mut ledger = Ledger::of(&row.ledger, row.counts);
+        if let Some(known) = known.filter(|known| known.created_at_ms == row.created_at_ms) {
+            ledger.go_on(&known.ledger);
+        }
         let warm = row.warm.into_iter().map(|row| WarmTool {
             key: row.tool,
             first_seq: row.first_seq,
@@ -108,7 +113,7 @@ impl Session {
             warm: WarmSet::from_stored(warm.collect()),
             created_at_ms: row.created_at_ms,
             last_seen_ms: row.last_seen_ms.into(),
-            ledger: Arc::new(Ledger::from_document(serde_json::from_str(&row.ledger).unwrap_or_default())),
+            ledger: Arc::new(ledger),
             is_stored: true,
             revision: row.revision.into(),
             dirty: false.into(),
@@ -180,7 +185,7 @@ impl Session {
         SessionTouch {
             key: key.clone(),
             last_seen_ms: self.last_seen(),
-            ledger: serde_json::to_string(&self.ledger.document()).ok(),
+            counts: self.ledger.take_unstored(),
             warm: warm
                 .map(|tool| WarmTouch { tool: tool.key.clone(), last_used_ms: tool.last_used_ms })
                 .collect(),

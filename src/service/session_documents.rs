@@ -111,7 +111,8 @@ impl Toolrack {
     pub async fn session_document(&self, caller: &Caller) -> Result<SessionDocument, Error> {
         let context = self.context(caller, &GrantFields::default()).await?;
         let Some((key, session)) = &context.session else { return Err(no_session()) };
-        Ok(document(key, session, &context, Vec::new()))
+        let ledger = self.session_ledger(key, session).await?;
+        Ok(document(key, session, ledger, &context, Vec::new()))
     }
 
     /// Empties a session: warm set, pins and what it kept of its last assembly.
@@ -154,7 +155,8 @@ impl Toolrack {
         })
         .await?;
         let session = self.session(key).await?;
-        Ok(document(key, &session, &context, warnings))
+        let ledger = self.session_ledger(key, &session).await?;
+        Ok(document(key, &session, ledger, &context, warnings))
     }
 
     /// A page of a user's sessions.
@@ -247,6 +249,7 @@ fn resolve_names(
 fn document(
     key: &SessionKey,
     session: &Session,
+    ledger: LedgerDocument,
     context: &Context,
     warnings: Vec<Warning>,
 ) -> SessionDocument {
@@ -280,7 +283,7 @@ fn document(
         tools_ref: assembled.and_then(|assembled| assembled.tools_ref.clone()),
         hot: hot.map(|tool| tool.stored_name().to_owned()).collect(),
         warm: shown.collect(),
-        ledger: session.ledger().document(),
+        ledger,
         warnings,
     }
 }

@@ -28,6 +28,8 @@ use crate::telemetry;
 /// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few; and
 /// listing bases.
 const EXPIRED_AT_ONCE: (u32, u32, u32) = (500, 10, 100);
+/// Sessions whose ages and counters are written at once: all of them or none.
+const TOUCHED_AT_ONCE: usize = 512;
 /// Vectors of tool texts that no view was made with for so long go, so many at once. They cost money to make again.
 const VECTOR_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 const VECTORS_AT_ONCE: u32 = 500;
@@ -129,8 +131,8 @@ impl Toolrack {
                 }
                 session
             }
-            outdated => match self.read_session(key, outdated).await? {
-                Some(row) => Arc::new(Session::from_row(row)),
+            outdated => match self.read_session(key, outdated.as_ref()).await? {
+                Some(row) => Arc::new(Session::from_row(row, outdated.as_deref())),
                 None => Arc::new(Session::new(now)),
             },
         };
@@ -154,17 +156,18 @@ impl Toolrack {
         self.read_or_remember(Some(true), read).await
     }
 
-    /// Reads a session; the ages that an outdated snapshot has are written before. Its counters of the last seconds are not:
-    /// they would take the place of those that others counted. Its lock is held.
+    /// Reads a session; the ages and counters that an outdated snapshot has are written before. Its lock is held.
     async fn read_session(
         &self,
         key: &SessionKey,
-        outdated: Option<Arc<Session>>,
+        outdated: Option<&Arc<Session>>,
     ) -> Result<Option<SessionRow>, Error> {
         if let Some(outdated) = outdated.filter(|outdated| outdated.is_dirty()) {
             lock(&self.0.sessions.unflushed).remove(key);
-            let ages = SessionTouch { ledger: None, ..outdated.touch(key) };
-            self.0.store.touch_sessions(vec![ages]).await?;
+            let touch = outdated.touch(key);
+            let counts = touch.counts;
+            let written = self.0.store.touch_sessions(vec![touch]).await;
+            written.inspect_err(|_| outdated.ledger().give_back(counts))?;
         }
         Ok(timed(Part::Database, self.0.store.session(key)).await?)
     }
@@ -190,6 +193,16 @@ impl Toolrack {
     pub(super) async fn hold_session(&self, key: &SessionKey) -> Result<HeldSession, Error> {
         let guard = self.0.sessions.guard(key).await;
         let session = self.load_session(key).await?;
+        Ok(HeldSession { guard, session })
+    }
+
+    /// As [`Self::hold_session`], for one that only counts: what this process knows of the session is enough.
+    pub(super) async fn hold_known_session(&self, key: &SessionKey) -> Result<HeldSession, Error> {
+        let guard = self.0.sessions.guard(key).await;
+        let session = match self.0.sessions.snapshots.get(key).await {
+            Some(session) => session,
+            None => self.load_session(key).await?,
+        };
         Ok(HeldSession { guard, session })
     }
 
@@ -300,18 +313,22 @@ impl Toolrack {
         };
         if !touches.is_empty() {
             // Bases first: none may be older than a session that keeps it.
-            let written = match self.0.store.touch_listing_bases(bases).await {
-                Ok(()) => self.0.store.touch_sessions(touches).await,
-                Err(error) => Err(error),
-            };
-            let mut unflushed = lock(&self.0.sessions.unflushed);
-            let flushing = std::mem::take(&mut unflushed.flushing);
-            if let Err(error) = written {
-                for (key, session) in flushing {
-                    unflushed.waiting.entry(key).or_insert(session);
-                }
-                return Err(error.into());
+            let mut written = self.0.store.touch_listing_bases(bases).await;
+            let mut rest = touches.as_slice();
+            while written.is_ok() && !rest.is_empty() {
+                let (part, later) = rest.split_at(rest.len().min(TOUCHED_AT_ONCE));
+                written = self.0.store.touch_sessions(part.to_vec()).await;
+                rest = if written.is_ok() { later } else { rest };
             }
+            let mut unflushed = lock(&self.0.sessions.unflushed);
+            let mut flushing = std::mem::take(&mut unflushed.flushing);
+            for SessionTouch { key, counts, .. } in rest {
+                if let Some(session) = flushing.remove(key) {
+                    session.ledger().give_back(*counts);
+                    unflushed.waiting.entry(key.clone()).or_insert(session);
+                }
+            }
+            written?;
         }
         let touches = self.0.inline_refs.unstored();
         if !touches.is_empty() {

@@ -125,7 +125,7 @@ fn warm(name: &str, first_seq: i64, last_used_ms: i64) -> WarmRow {
 fn touch(key: &SessionKey, last_seen_ms: i64, warm: &[(&str, i64)]) -> SessionTouch {
     let warm =
         warm.iter().map(|&(name, last_used_ms)| WarmTouch { tool: ToolKey::new("g", name), last_used_ms });
-    SessionTouch { key: key.clone(), last_seen_ms, ledger: None, warm: warm.collect() }
+    SessionTouch { key: key.clone(), last_seen_ms, counts: SessionCounts::default(), warm: warm.collect() }
 }
 
 async fn what_was_never_written_reads_as_empty(on: Backend) {
@@ -341,7 +341,7 @@ async fn a_session_keeps_what_a_write_does_not_name(on: Backend) {
 
     let fixture = fixture.reopen().await;
     let row = fixture.store.session(&key).await.unwrap().unwrap();
-    assert_eq!((row.settings.as_str(), row.ledger.as_str()), ("{\"x\":1}", "{}"));
+    assert_eq!((row.settings.as_str(), row.counts), ("{\"x\":1}", SessionCounts::default()));
     assert_eq!((row.created_at_ms, row.last_seen_ms), (100, 100), "time does not go back");
     let expected = [
         WarmRow { pinned: true, ..warm("a", 1, 100) },
@@ -403,13 +403,14 @@ async fn touches_renew_and_never_revive(on: Backend) {
     };
     store.write_session(write).await.unwrap();
     let gone = session("u", Some("p"), "gone");
-    let with_ledger =
-        SessionTouch { ledger: Some("{\"l\":1}".to_owned()), ..touch(&key, 150, &[("a", 150), ("no", 150)]) };
-    store.touch_sessions(vec![with_ledger, touch(&gone, 150, &[("a", 150)])]).await.unwrap();
-    store.touch_sessions(vec![touch(&key, 120, &[("a", 120), ("b", 130)])]).await.unwrap();
+    let counts = SessionCounts::of([1, 2, 3, 4, 5, 6, 7, 8]);
+    let counted = SessionTouch { counts, ..touch(&key, 150, &[("a", 150), ("no", 150)]) };
+    store.touch_sessions(vec![counted, touch(&gone, 150, &[("a", 150)])]).await.unwrap();
+    let again = SessionTouch { counts, ..touch(&key, 120, &[("a", 120), ("b", 130)]) };
+    store.touch_sessions(vec![again]).await.unwrap();
     store.touch_sessions(vec![]).await.unwrap();
     let row = store.session(&key).await.unwrap().unwrap();
-    assert_eq!((row.last_seen_ms, row.ledger.as_str()), (150, "{\"l\":1}"));
+    assert_eq!((row.last_seen_ms, row.counts), (150, SessionCounts::of([2, 4, 6, 8, 10, 12, 14, 16])));
     assert_eq!(row.warm, [warm("a", 1, 150), warm("b", 2, 130)]);
     assert_eq!(store.session(&gone).await.unwrap(), None);
 }

@@ -36,6 +36,7 @@ mod rotation;
 mod schema;
 mod secrets;
 mod server;
+mod session_counts;
 mod setup;
 mod sql;
 mod sql_store;
@@ -73,6 +74,7 @@ pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, Rev
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
 pub use server::Server;
+pub use session_counts::SessionCounts;
 pub use setup::{
     CONFIG_VERSIONS, ConfigVersion, DraftRow, DraftWrite, PageSessionRow, SetupStore, SetupWrite,
 };
@@ -380,11 +382,12 @@ pub struct SessionRow {
     pub settings: String,
     pub created_at_ms: i64,
     pub last_seen_ms: i64,
-    /// Opaque JSON text; `{}` until first set.
+    /// What earlier versions wrote of what it did: JSON text, to which the counts are added. `{}` for a session that is younger.
     pub ledger: String,
+    pub counts: SessionCounts,
     /// By `first_seq`, then group and name.
     pub warm: Vec<WarmRow>,
-    /// Counts the writes of this session; flushes of ages and ledgers are none.
+    /// Counts the writes of this session; flushes of ages and counts are none.
     pub revision: i64,
 }
 
@@ -452,8 +455,8 @@ impl SessionWrite {
 pub struct SessionTouch {
     pub key: SessionKey,
     pub last_seen_ms: i64,
-    /// `None` keeps the stored ledger.
-    pub ledger: Option<String>,
+    /// To be added to those that are stored.
+    pub counts: SessionCounts,
     pub warm: Vec<WarmTouch>,
 }
 
@@ -547,7 +550,7 @@ pub trait Store:
     /// Changes a session and its warm set as a whole. Answers its revision.
     async fn write_session(&self, write: SessionWrite) -> Result<i64, StoreError>;
 
-    /// Writes buffered touches. A large call is committed in several steps.
+    /// Writes buffered touches, all or none. A large flush had better be several calls, which let other writes in between.
     async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError>;
 
     /// Deletes a session and its warm set. Answers whether there was one; only then an entry is written.

@@ -22,6 +22,7 @@ pub(super) const MIGRATIONS: Migrations<'static> = &[
     (10, "mcp_servers", include_str!("../../migrations/0010_mcp_servers.sql")),
     (11, "session_revisions", include_str!("../../migrations/0011_session_revisions.sql")),
     (12, "scope_writes", include_str!("../../migrations/0012_scope_writes.sql")),
+    (13, "session_counts", include_str!("../../migrations/0013_session_counts.sql")),
 ];
 
 /// What runs the files; `text` makes of each what a database takes. To be run inside a transaction that keeps others out.

@@ -168,9 +168,10 @@ pub(super) const SESSION_EXISTS: &str =
 
 /// The session in the first row, then its warm set: one statement, so one moment, and the settings once.
 pub(super) const SESSION: &str = "SELECT CAST(0 AS BIGINT) AS part, settings AS text1, ledger AS text2, created_at AS number1, \
-     last_seen AS number2, 0 AS flag1, revision AS flag2 \
+     last_seen AS number2, 0 AS flag1, revision AS flag2, \
+     assemblies, searches, describes, calls, tokens_all, tokens_sent, tokens_answers, cache_breaks \
      FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
-     UNION ALL SELECT 1, tool_group, tool_name, first_seq, last_used, pinned, pending \
+     UNION ALL SELECT 1, tool_group, tool_name, first_seq, last_used, pinned, pending, 0, 0, 0, 0, 0, 0, 0, 0 \
      FROM warm WHERE user_id = $1 AND project_id = $2 AND session_id = $3 \
      ORDER BY part, number1, text1, text2";
 
@@ -187,10 +188,14 @@ pub(super) const SESSION_PUT: &str = "INSERT INTO sessions \
 
 pub(super) static SESSIONS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
     RowsSql::new(
-        "UPDATE sessions SET ledger = COALESCE(v.column5, sessions.ledger), \
+        "UPDATE sessions SET assemblies = assemblies + v.column5, searches = searches + v.column6, \
+         describes = describes + v.column7, calls = calls + v.column8, tokens_all = tokens_all + v.column9, \
+         tokens_sent = tokens_sent + v.column10, tokens_answers = tokens_answers + v.column11, \
+         cache_breaks = cache_breaks + v.column12, \
          last_seen = CASE WHEN v.column4 > sessions.last_seen THEN v.column4 ELSE sessions.last_seen END \
          FROM (VALUES ",
-        "(@, @, @, CAST(@ AS BIGINT), CAST(@ AS TEXT))",
+        "(@, @, @, CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), \
+         CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT))",
         0,
         ") AS v WHERE sessions.user_id = v.column1 AND sessions.project_id = v.column2 \
          AND sessions.session_id = v.column3",

@@ -18,12 +18,9 @@ use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
     AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Changes, ConfigWrite, InlineKey, InlineTouch,
     InlineWrite, ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace,
-    SecretRow, SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch, SessionWrite, Store,
-    StoreError, StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+    SecretRow, SessionCounts, SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch,
+    SessionWrite, Store, StoreError, StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
 };
-
-/// Sessions in one operation of a flush, so that a large flush lets other writes in between.
-const TOUCHES_PER_OPERATION: usize = 512;
 
 /// Vectors in one operation, some kilobytes each.
 const VECTORS_PER_OPERATION: usize = 128;
@@ -83,6 +80,9 @@ pub(super) async fn read_scope<'c, E: Engine>(
     }
     Ok(answer)
 }
+
+/// The counts last.
+type SessionColumns = (i64, String, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 type CatalogColumns =
     (String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
@@ -157,18 +157,21 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError> {
-        let rows: Vec<(i64, String, String, i64, i64, i64, i64)> = sqlx::query_as(sql::SESSION)
+        let rows: Vec<SessionColumns> = sqlx::query_as(sql::SESSION)
             .bind(key.user.as_str())
             .bind(project_text(key.project.as_ref()))
             .bind(key.session.as_str())
             .fetch_all(&self.readers)
             .await?;
         let mut rows = rows.into_iter();
-        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, revision)) = rows.next() else {
+        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, revision, a, b, c, d, e, f, g, h)) =
+            rows.next()
+        else {
             return Ok(None);
         };
+        let counts = SessionCounts::of([a, b, c, d, e, f, g, h]);
         let warm = rows
-            .map(|(_, group, name, first_seq, last_used_ms, pinned, pending)| WarmRow {
+            .map(|(_, group, name, first_seq, last_used_ms, pinned, pending, ..)| WarmRow {
                 tool: ToolKey { group: group.into(), name: name.into() },
                 first_seq,
                 last_used_ms,
@@ -176,7 +179,7 @@ impl<E: Engine> Store for SqlStore<E> {
                 pending: pending != 0,
             })
             .collect();
-        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, warm, revision }))
+        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, counts, warm, revision }))
     }
 
     async fn session_state(&self, key: &SessionKey) -> Result<Option<SessionState>, StoreError> {
@@ -198,12 +201,10 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError> {
-        let mut touches = touches.into_iter();
-        while touches.len() > 0 {
-            let part = touches.by_ref().take(TOUCHES_PER_OPERATION).collect();
-            self.writer.submit(writes::TouchSessions(part)).await?;
+        if touches.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.writer.submit(writes::TouchSessions(touches)).await
     }
 
     async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError> {

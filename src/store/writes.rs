@@ -502,7 +502,8 @@ impl<E: Engine> Operation<E> for TouchSessions {
     async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
         E::exclude(connection, ALL_SESSIONS).await?;
         execute_rows::<E, _>(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
-            bind_session(statement, &touch.key).bind(touch.last_seen_ms).bind(touch.ledger.as_deref())
+            let statement = bind_session(statement, &touch.key).bind(touch.last_seen_ms);
+            touch.counts.columns().into_iter().fold(statement, Statement::bind)
         })
         .await?;
         let of_session = |session| move |warm| (session, warm);

@@ -240,6 +240,35 @@ async fn a_session_goes_from_process_to_process() {
     assert_eq!(there.assemble(json!({"session": "s"})).await.ok()["warm"], json!([]));
 }
 
+#[tokio::test]
+async fn what_a_session_did_is_counted_wherever_it_went() {
+    let Some(url) = database().await else { return };
+    let first = on(&url).start().await;
+    let second = on(&url).start().await;
+    let user = painter(&first, json!({"max_warm_tools": 10})).await;
+    let there = second.user_called(&user.id);
+    for colour in ["amber", "blue", "crimson"] {
+        for user in [&user, &there] {
+            user.search(json!({"session": "s", "query": colour})).await.ok();
+            user.assemble(json!({"session": "s"})).await.ok();
+        }
+    }
+    let counted = async {
+        loop {
+            let path = user.path(&["sessions", "s"]);
+            let (here, other) = (first.admin().get(&path).await.ok(), second.admin().get(&path).await.ok());
+            let all = |document: &Value| {
+                document["ledger"]["assemblies"] == json!(6) && document["ledger"]["searches"] == json!(6)
+            };
+            if all(&here) && here["ledger"] == other["ledger"] {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), counted).await.expect("both know what both counted");
+}
+
 /// What makes a process see another time; `None` where it is not installed.
 fn fake_time() -> Option<String> {
     let library = |arch: &str| format!("/usr/lib/{arch}-linux-gnu/faketime/libfaketime.so.1");
