@@ -1,10 +1,11 @@
 //! Benchmarks of the program over HTTP, as its users meet it: assembling, searching, uploading, memory, starting, and
-//! searching with an endpoint that ranks, and a quiet tenant beside a flood.
+//! searching with an endpoint that ranks, a quiet tenant beside a flood, and
+//! PostgreSQL beside SQLite.
 //!
 //! The program and its baseline, a bare axum handler or a bare endpoint, run as processes of their own and take turns.
 //! Figures are shown, never asserted.
 //! `cargo bench --bench http -- [--quick] [SECTION]`; the sections are `assemble`, `search`, `upload`, `targets`, `memory`,
-//! `start`, `rerank` and `fairness`.
+//! `start`, `rerank`, `fairness` and `databases`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use sections::databases::databases;
 use sections::fairness::{fairness, flood};
 use sections::rerank::rerank;
 use sections::targets::targets;
@@ -24,6 +26,7 @@ use support::report::{Figure, Goal, Unit, line, table};
 use support::{bare, endpoint};
 
 mod sections {
+    pub(crate) mod databases;
     pub(crate) mod fairness;
     pub(crate) mod rerank;
     pub(crate) mod targets;
@@ -35,6 +38,7 @@ mod support {
     pub(crate) mod data;
     pub(crate) mod endpoint;
     pub(crate) mod measure;
+    pub(crate) mod postgres;
     pub(crate) mod process;
     pub(crate) mod report;
 }
@@ -66,7 +70,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let Some(options) = Options::from_args() else { return Ok(()) };
     let data = Data::load()?;
     line(&format!("HTTP benchmarks with {}.", data.source))?;
-    let sections: [(&str, Section); 8] = [
+    let sections: [(&str, Section); 9] = [
         ("assemble", assemble),
         ("search", search),
         ("upload", upload),
@@ -75,6 +79,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         ("start", start),
         ("rerank", rerank),
         ("fairness", fairness),
+        ("databases", databases),
     ];
     for (name, section) in sections {
         if options.wants(name) {

@@ -45,6 +45,13 @@ impl Server {
         Self::start(program(database))
     }
 
+    /// The same over the database of a server.
+    pub(crate) fn toolrack_on(url: &str) -> Result<Self> {
+        let mut command = serve_on(url);
+        command.arg("--no-auth").env("TOOLRACK_SECRETS_MASTER_KEY", "5ac1e".repeat(13).split_at(64).0);
+        Self::start(command)
+    }
+
     /// The same, but with keys: this one, and those that it makes.
     pub(crate) fn toolrack_with_keys(database: &Path, admin_key: &str) -> Result<Self> {
         let mut command = serve(database);
@@ -154,9 +161,12 @@ fn program(database: &Path) -> Command {
 }
 
 fn serve(database: &Path) -> Command {
+    serve_on(&format!("sqlite://{}", database.display()))
+}
+
+fn serve_on(url: &str) -> Command {
     let mut command = command(env!("CARGO_BIN_EXE_toolrack"));
-    let url = format!("sqlite://{}", database.display());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", &url]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--database-url", url]);
     command
 }
 
