@@ -13,7 +13,7 @@ use crate::mcp::{McpClient, NoToolSource, ToolSource};
 use crate::rerank::{AddressPolicy, HttpReranker, NoReranker, Reranker};
 use crate::service::{AuditLimits, CacheLimits, KeyLimits, Limits, Parts, Toolrack};
 use crate::store::{
-    Check, Committed, KeyFileRotation, MasterKey, MasterKeyError, Place, PostgresStore, ServeLock,
+    Check, KeyFileRotation, MasterKey, MasterKeyError, Observed, Place, PostgresStore, ServeLock,
     SqliteOptions, SqliteStore, Store,
 };
 use crate::telemetry;
@@ -136,15 +136,18 @@ fn check(settings: &Settings) -> Check {
 }
 
 async fn open_store(settings: &Settings, database: &Place, check: Check) -> Result<Arc<dyn Store>, Failure> {
-    let committed = |group: &Committed<'_>| telemetry::committed(group.waited, group.took);
+    let observe = |what: &Observed<'_>| match what {
+        Observed::Committed(group) => telemetry::committed(group.waited, group.took),
+        Observed::ReadWaited(waited) => telemetry::read_waited(*waited),
+    };
     match database {
         Place::File(file) => {
             let options = SqliteOptions { check, max_bytes: settings.database.max_bytes };
-            let store = SqliteStore::open_with(file, options, committed).await.map_err(Failure::new)?;
+            let store = SqliteStore::open_with(file, options, observe).await.map_err(Failure::new)?;
             Ok(Arc::new(store))
         }
         Place::Server(server) => {
-            Ok(Arc::new(PostgresStore::connect(server, committed).await.map_err(Failure::new)?))
+            Ok(Arc::new(PostgresStore::connect(server, observe).await.map_err(Failure::new)?))
         }
     }
 }

@@ -16,6 +16,7 @@ impl From<sqlx::Error> for StoreError {
             (sqlx::Error::PoolClosed, _) => Self::Closed,
             // disk_full; too many locks wait (`lock_timeout`).
             (_, Some("53100")) => Self::Full,
+            _ if cannot_grow(&error) => Self::Full,
             (_, Some("55P03")) => Self::Busy,
             _ if sqlite_code(&error) == Some(SQLITE_FULL) => Self::Full,
             _ => Self::Database(Arc::new(error)),
@@ -33,6 +34,17 @@ pub(super) fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
 /// The SQLSTATE of PostgreSQL (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub(super) fn sqlstate(error: &sqlx::Error) -> Option<&str> {
     Some(error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?.code())
+}
+
+/// Whether a file of a table could not be made larger. The server calls that an internal error where the file system gives
+/// another reason than a full disk, such as a quota (`EDQUOT`) or a limit of the process (`EFBIG`).
+fn cannot_grow(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.is_some_and(|error| {
+        error.code() == "XX000"
+            && error.file() == Some("md.c")
+            && error.routine().is_some_and(|routine| matches!(routine, "mdextend" | "mdzeroextend"))
+    })
 }
 
 /// What a failure of PostgreSQL says about trying again.

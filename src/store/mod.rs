@@ -30,6 +30,8 @@ mod mcp_servers;
 mod open;
 mod postgres;
 mod private_file;
+mod pulse;
+mod reads;
 mod reviews;
 mod room;
 mod rotation;
@@ -120,6 +122,17 @@ impl StoreError {
             Self::Closed => Some("closed"),
         }
     }
+}
+
+/// What a store tells of what it does (for metrics). Asked in its tasks, so it must not wait.
+pub type Observe = fn(&Observed<'_>);
+
+/// Something that happened in a store.
+#[derive(Debug, Clone, Copy)]
+pub enum Observed<'a> {
+    Committed(Committed<'a>),
+    /// How long a read waited for a connection.
+    ReadWaited(Duration),
 }
 
 /// What is told of one transaction with writes.

@@ -10,14 +10,18 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr, SqlStr};
 
+use tokio::time::timeout;
+
 use super::changes::Heard;
 use super::engine::Engine;
 use super::open::OpenError;
+use super::pulse::{Pulse, answers, silent};
+use super::reads::Readers;
 use super::schema::{self, MIGRATIONS};
 use super::server::Server;
 use super::sql_store::Listening;
 use super::writer::Writer;
-use super::{Committed, SqlStore};
+use super::{Observe, SqlStore};
 
 /// Connections for reads at most, of one process.
 const READERS: u32 = 8;
@@ -25,7 +29,10 @@ const READERS: u32 = 8;
 /// Connections for writes, of one process: a few share the server's time on its disk.
 const WRITERS: usize = 8;
 
-/// How long a read waits for a connection before it fails.
+/// How long a start waits for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long a read waits for a connection, and for a server that is away, before it fails.
 const READER_WAIT: Duration = Duration::from_secs(5);
 
 /// The least version of the server that is supported in its own community, as `server_version_num` tells it
@@ -33,7 +40,7 @@ const READER_WAIT: Duration = Duration::from_secs(5);
 const LEAST_VERSION: u32 = 14_00_00;
 
 /// A connection that was not used for so long is tried before it is used.
-const DOUBTED_AFTER: Duration = Duration::from_secs(1);
+pub(super) const DOUBTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Statements that a connection keeps prepared: all of them, those of many rows in all their sizes.
 const STATEMENTS: usize = 512;
@@ -64,6 +71,8 @@ impl Engine for Postgres {
     const SHARED: bool = true;
     const CLOCK: Option<&'static str> =
         Some("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)");
+    const HAS_MIGRATIONS: &'static str =
+        "SELECT CAST(1 AS BIGINT) FROM pg_class WHERE oid = to_regclass('_sqlx_migrations')";
 
     fn rows_affected(result: &PgQueryResult) -> u64 {
         result.rows_affected()
@@ -81,26 +90,28 @@ impl Engine for Postgres {
 
 impl SqlStore<Postgres> {
     /// Reaches the server and brings the database to the present schema, once for all processes that start together.
-    /// `group_committed` is told of each commit (for metrics); it runs in the writer's tasks.
-    pub async fn connect(server: &Server, group_committed: fn(&Committed<'_>)) -> Result<Self, OpenError> {
+    pub async fn connect(server: &Server, observe: Observe) -> Result<Self, OpenError> {
         let name = listen::Writer::random();
         let options = name.on(options(server));
-        let mut connection = options.connect().await.map_err(|error| server.refusal(error))?;
+        let connected = timeout(CONNECT, options.connect()).await.unwrap_or_else(|_| Err(silent()));
+        let mut connection = connected.map_err(|error| server.refusal(error))?;
         look_at(server, &mut connection).await?;
         migrate(&mut connection).await?;
         connection.close().await?;
-        let readers = PgPoolOptions::new()
+        let pool = PgPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(READER_WAIT)
             .test_before_acquire(false)
             .before_acquire(|connection, state| {
-                Box::pin(async move { Ok(state.idle_for < DOUBTED_AFTER || connection.ping().await.is_ok()) })
+                Box::pin(async move { Ok(state.idle_for < DOUBTED_AFTER || answers(connection).await) })
             })
             .connect_lazy_with(options.clone());
         let heard = Arc::<Heard>::default();
         let task = listen::start(options.clone(), name, Arc::clone(&heard));
         let listening = Listening { heard, task };
-        let writer = Writer::start_lanes(options, WRITERS, group_committed);
+        let pulse = Arc::new(Pulse::new(options.clone()));
+        let readers = Readers { pool, patience: READER_WAIT, pulse: Some(Arc::clone(&pulse)), observe };
+        let writer = Writer::start_lanes(options, pulse, WRITERS, observe);
         Ok(Self { readers, writer, listening: Some(listening) })
     }
 }
@@ -149,8 +160,7 @@ async fn migrate(connection: &mut PgConnection) -> Result<(), OpenError> {
     let mut transaction = connection.begin().await?;
     sqlx::raw_sql(MIGRATION_WAIT).execute(&mut *transaction).await?;
     Postgres::exclude(&mut transaction, MIGRATION).await?;
-    let migrator = schema::migrator(MIGRATIONS, schema_text);
-    migrator.run(&mut *transaction).await.map_err(|error| schema::refused(error, MIGRATIONS))?;
+    schema::update::<Postgres>(&mut transaction, MIGRATIONS, schema_text).await?;
     Ok(transaction.commit().await?)
 }
 

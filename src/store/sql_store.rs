@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sqlx::{Executor, Pool};
+use sqlx::Executor;
 use tokio::task::JoinHandle;
 
 use crate::core::digest::Digest;
@@ -13,6 +13,7 @@ use crate::core::tool::ToolKey;
 
 use super::changes::Heard;
 use super::engine::Engine;
+use super::reads::Readers;
 use super::writer::Writer;
 use super::writes::{self, stored_id, stored_project, stored_scope};
 use super::{
@@ -28,7 +29,7 @@ const VECTORS_PER_OPERATION: usize = 128;
 /// Durable state in the tables of one database.
 #[derive(Debug)]
 pub struct SqlStore<E: Engine> {
-    pub(super) readers: Pool<E>,
+    pub(super) readers: Readers<E>,
     pub(super) writer: Writer<E>,
     /// Where others tell what they wrote.
     pub(super) listening: Option<Listening>,
@@ -90,7 +91,7 @@ type CatalogColumns =
 #[async_trait]
 impl<E: Engine> Store for SqlStore<E> {
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError> {
-        read_scope(&self.readers, scope).await
+        self.read(|mut reader| async move { read_scope(&mut *reader, scope).await }).await
     }
 
     async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError> {
@@ -98,16 +99,19 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError> {
-        let query = match owner {
-            CatalogOwner::Scope(scope) => {
-                sqlx::query_as(sql::SCOPE_CATALOG).bind(scope.kind()).bind(scope.id().as_str())
-            }
-            CatalogOwner::Inline(key) => sqlx::query_as(sql::INLINE_CATALOG)
-                .bind(key.user.as_str())
-                .bind(key.reference.as_str())
-                .bind(inline_owner(key)),
-        };
-        let rows: Vec<CatalogColumns> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = match owner {
+                CatalogOwner::Scope(scope) => {
+                    sqlx::query_as(sql::SCOPE_CATALOG).bind(scope.kind()).bind(scope.id().as_str())
+                }
+                CatalogOwner::Inline(key) => sqlx::query_as(sql::INLINE_CATALOG)
+                    .bind(key.user.as_str())
+                    .bind(key.reference.as_str())
+                    .bind(inline_owner(key)),
+            };
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<CatalogColumns> = read.await?;
         let mut answer = CatalogRows { version: String::new(), tools: Vec::with_capacity(rows.len()) };
         for (version, group, name, body, digest, tokens) in rows {
             answer.version = version;
@@ -125,12 +129,15 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn provenance(&self, scope: &Scope, tool: &ToolKey) -> Result<Option<Provenance>, StoreError> {
-        let query = sqlx::query_as(sql::PROVENANCE)
-            .bind(scope.kind())
-            .bind(scope.id().as_str())
-            .bind(&*tool.group)
-            .bind(&*tool.name);
-        let row: Option<(String, i64, i64, String)> = query.fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::PROVENANCE)
+                .bind(scope.kind())
+                .bind(scope.id().as_str())
+                .bind(&*tool.group)
+                .bind(&*tool.name);
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(String, i64, i64, String)> = read.await?;
         Ok(row.map(|(digest, first_seen_ms, changed_at_ms, uploaded_by)| Provenance {
             digest,
             first_seen_ms,
@@ -140,8 +147,12 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn inline_catalog(&self, key: &InlineKey) -> Result<Option<String>, StoreError> {
-        let query = sqlx::query_as(sql::INLINE_VERSION).bind(key.user.as_str()).bind(key.reference.as_str());
-        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query =
+                sqlx::query_as(sql::INLINE_VERSION).bind(key.user.as_str()).bind(key.reference.as_str());
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(String,)> = read.await?;
         Ok(row.map(|(version,)| version))
     }
 
@@ -157,12 +168,14 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError> {
-        let rows: Vec<SessionColumns> = sqlx::query_as(sql::SESSION)
-            .bind(key.user.as_str())
-            .bind(project_text(key.project.as_ref()))
-            .bind(key.session.as_str())
-            .fetch_all(&self.readers)
-            .await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::SESSION)
+                .bind(key.user.as_str())
+                .bind(project_text(key.project.as_ref()))
+                .bind(key.session.as_str());
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<SessionColumns> = read.await?;
         let mut rows = rows.into_iter();
         let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, revision, a, b, c, d, e, f, g, h)) =
             rows.next()
@@ -183,12 +196,14 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn session_state(&self, key: &SessionKey) -> Result<Option<SessionState>, StoreError> {
-        let row: Option<(i64, i64, i64)> = sqlx::query_as(sql::SESSION_STATE)
-            .bind(key.user.as_str())
-            .bind(project_text(key.project.as_ref()))
-            .bind(key.session.as_str())
-            .fetch_optional(&self.readers)
-            .await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::SESSION_STATE)
+                .bind(key.user.as_str())
+                .bind(project_text(key.project.as_ref()))
+                .bind(key.session.as_str());
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(i64, i64, i64)> = read.await?;
         Ok(row.map(|(created_at_ms, revision, last_seen_ms)| SessionState {
             created_at_ms,
             revision,
@@ -221,13 +236,12 @@ impl<E: Engine> Store for SqlStore<E> {
             }
             ProjectFilter::Only(project) => (sql::SESSIONS_OF_PROJECT, project_text(project.as_ref())),
         };
-        let rows: Vec<(String, String, i64, i64, i64)> = sqlx::query_as(text)
-            .bind(query.user.as_str())
-            .bind(project)
-            .bind(after_session)
-            .bind(i64::from(query.limit))
-            .fetch_all(&self.readers)
-            .await?;
+        let (user, limit) = (query.user.as_str(), i64::from(query.limit));
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(text).bind(user).bind(project).bind(after_session).bind(limit);
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String, String, i64, i64, i64)> = read.await?;
         rows.into_iter()
             .map(|(project, session, created_at_ms, last_seen_ms, warm)| {
                 Ok(SessionSummary {
@@ -242,8 +256,10 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn session_projects(&self, user: &Id) -> Result<Vec<Option<Id>>, StoreError> {
-        let query = sqlx::query_as(sql::SESSION_PROJECTS).bind(user.as_str());
-        let rows: Vec<(String,)> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            Ok(sqlx::query_as(sql::SESSION_PROJECTS).bind(user.as_str()).fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String,)> = read.await?;
         rows.iter().map(|(project,)| stored_project(project)).collect()
     }
 
@@ -256,8 +272,13 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn listing_base(&self, digest: Digest) -> Result<Option<String>, StoreError> {
-        let query = sqlx::query_as(sql::LISTING_BASE).bind(digest.to_string());
-        let row: Option<(String,)> = query.fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            Ok(sqlx::query_as(sql::LISTING_BASE)
+                .bind(digest.to_string())
+                .fetch_optional(&mut *reader)
+                .await?)
+        });
+        let row: Option<(String,)> = read.await?;
         Ok(row.map(|(body,)| body))
     }
 
@@ -282,16 +303,19 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn vectors(&self, space: &VectorSpace, texts: &[Digest]) -> Result<Vec<VectorRow>, StoreError> {
-        let columns = writes::space_columns(space);
+        let columns = &writes::space_columns(space);
         let mut rows = Vec::with_capacity(texts.len());
         let mut rest = texts;
         while let Some((text, size)) = sql::VECTORS.next(rest.len()) {
             let (now, later) = rest.split_at(size);
-            let mut query = sqlx::query_as(text);
-            for column in columns.iter().cloned().chain(now.iter().map(Digest::to_string)) {
-                query = query.bind(column);
-            }
-            let found: Vec<(String, Vec<u8>, i64)> = query.fetch_all(&self.readers).await?;
+            let read = self.read(|mut reader| async move {
+                let mut query = sqlx::query_as(text);
+                for column in columns.iter().cloned().chain(now.iter().map(Digest::to_string)) {
+                    query = query.bind(column);
+                }
+                Ok(query.fetch_all(&mut *reader).await?)
+            });
+            let found: Vec<(String, Vec<u8>, i64)> = read.await?;
             for (text, vector, used_at_ms) in found {
                 // One that names no text is nobody's.
                 let text = Digest::from_hex(&text);
@@ -337,14 +361,19 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     async fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let row: Option<(String,)> =
-            sqlx::query_as(sql::META).bind(key).fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            Ok(sqlx::query_as(sql::META).bind(key).fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(String,)> = read.await?;
         Ok(row.map(|(value,)| value))
     }
 
     async fn sealed_secrets(&self) -> Result<Vec<SecretPlace>, StoreError> {
-        let rows: Vec<(String, String, String, String)> =
-            sqlx::query_as(sql::SECRETS).fetch_all(&self.readers).await?;
+        let read =
+            self.read(
+                |mut reader| async move { Ok(sqlx::query_as(sql::SECRETS).fetch_all(&mut *reader).await?) },
+            );
+        let rows: Vec<(String, String, String, String)> = read.await?;
         let read = |(kind, id, name, sealed): (String, String, String, String)| {
             let scope = stored_scope(&kind, &id)?;
             let sealed = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
@@ -378,7 +407,9 @@ impl<E: Engine> Store for SqlStore<E> {
 
     async fn clock_ms(&self) -> Result<Option<i64>, StoreError> {
         let Some(clock) = E::CLOCK else { return Ok(None) };
-        let (now,): (i64,) = sqlx::query_as(clock).fetch_one(&self.readers).await?;
+        let read =
+            self.read(|mut reader| async move { Ok(sqlx::query_as(clock).fetch_one(&mut *reader).await?) });
+        let (now,): (i64,) = read.await?;
         Ok(Some(now))
     }
 
@@ -386,9 +417,7 @@ impl<E: Engine> Store for SqlStore<E> {
         if self.writer.is_closed() {
             return Err(StoreError::Closed);
         }
-        let _: Option<(i64,)> =
-            sqlx::query_as("SELECT CAST(1 AS BIGINT)").fetch_optional(&self.readers).await?;
-        Ok(())
+        self.look().await
     }
 
     fn has_room(&self) -> bool {
@@ -396,13 +425,14 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     fn load(&self) -> StoreLoad {
-        let open = self.readers.size();
-        let idle = u32::try_from(self.readers.num_idle()).unwrap_or(u32::MAX).min(open);
+        let pool = &self.readers.pool;
+        let open = pool.size();
+        let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX).min(open);
         StoreLoad {
             waiting_writes: self.writer.waiting(),
             connections_in_use: open - idle,
             connections_idle: idle,
-            connections_most: self.readers.options().get_max_connections(),
+            connections_most: pool.options().get_max_connections(),
         }
     }
 
@@ -411,7 +441,7 @@ impl<E: Engine> Store for SqlStore<E> {
             listening.task.abort();
         }
         // Readers first: an open one would keep the write-ahead log from being emptied.
-        self.readers.close().await;
+        self.readers.pool.close().await;
         self.writer.close().await
     }
 }

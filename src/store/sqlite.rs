@@ -18,9 +18,10 @@ use super::engine::Engine;
 use super::failures::sqlite_code;
 use super::open::OpenError;
 use super::private_file::open_private;
+use super::reads::Readers;
 use super::schema::{self, MIGRATIONS, Migrations};
 use super::writer::Writer;
-use super::{Committed, SqlStore};
+use super::{Observe, SqlStore};
 
 /// Read connections. Each is a thread; point reads take some 50 µs, so a few serve many callers.
 const READERS: u32 = 4;
@@ -49,6 +50,7 @@ impl Engine for Sqlite {
     const SYSTEM: &'static str = "sqlite";
     const SHARED: bool = false;
     const CLOCK: Option<&'static str> = None;
+    const HAS_MIGRATIONS: &'static str = "SELECT 1 FROM sqlite_master WHERE name = '_sqlx_migrations'";
 
     fn rows_affected(result: &SqliteQueryResult) -> u64 {
         result.rows_affected()
@@ -67,17 +69,12 @@ impl Engine for Sqlite {
 
 impl SqlStore<Sqlite> {
     /// Opens the file, makes it when it does not exist (private to its owner), and brings it to the current schema.
-    /// `group_committed` is told of each commit (for metrics); it runs in the writer's task.
-    pub async fn open(file: &Path, group_committed: fn(&Committed<'_>)) -> Result<Self, OpenError> {
-        Self::open_with(file, SqliteOptions::default(), group_committed).await
+    pub async fn open(file: &Path, observe: Observe) -> Result<Self, OpenError> {
+        Self::open_with(file, SqliteOptions::default(), observe).await
     }
 
     /// As [`SqliteStore::open`], with a look at the file first or a bound of its size.
-    pub async fn open_with(
-        file: &Path,
-        options: SqliteOptions,
-        group_committed: fn(&Committed<'_>),
-    ) -> Result<Self, OpenError> {
+    pub async fn open_with(file: &Path, options: SqliteOptions, observe: Observe) -> Result<Self, OpenError> {
         let SqliteOptions { check, max_bytes } = options;
         open_private(File::options().read(true).write(true).create(true), file)
             .map_err(|error| OpenError::File(file.to_owned(), error))?;
@@ -95,7 +92,7 @@ impl SqlStore<Sqlite> {
         if let Some(bytes) = max_bytes {
             limit_size(&mut connection, bytes).await.map_err(failed)?;
         }
-        let readers = SqlitePoolOptions::new()
+        let pool = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(READER_WAIT)
             // A connection to a file does not go stale: checking or replacing it only costs time.
@@ -105,7 +102,8 @@ impl SqlStore<Sqlite> {
             .connect_with(options.read_only(true))
             .await
             .map_err(failed)?;
-        Ok(Self { readers, writer: Writer::start(connection, group_committed), listening: None })
+        let readers = Readers { pool, patience: READER_WAIT, pulse: None, observe };
+        Ok(Self { readers, writer: Writer::start(connection, observe), listening: None })
     }
 }
 
@@ -149,8 +147,7 @@ async fn limit_size(connection: &mut SqliteConnection, bytes: u64) -> Result<(),
 /// One transaction for all of it: two processes that open a new file at once do not meet half-way.
 async fn migrate(connection: &mut SqliteConnection, migrations: Migrations<'_>) -> Result<(), OpenError> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let migrator = schema::migrator(migrations, SqlSafeStr::into_sql_str);
-    migrator.run(&mut *transaction).await.map_err(|error| schema::refused(error, migrations))?;
+    schema::update::<Sqlite>(&mut transaction, migrations, SqlSafeStr::into_sql_str).await?;
     Ok(transaction.commit().await?)
 }
 

@@ -116,6 +116,11 @@ pub fn committed(waited: &[Duration], took: Duration) {
     REGISTRY.commit_seconds.record(took);
 }
 
+/// Records how long a read waited for a connection.
+pub fn read_waited(waited: Duration) {
+    REGISTRY.read_wait.record(waited);
+}
+
 /// Records a request that ended in a panic.
 pub fn panicked() {
     REGISTRY.panics.increment(1);

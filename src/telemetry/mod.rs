@@ -15,8 +15,8 @@ mod traces;
 pub use logs::{StartError, start};
 pub use metrics::{
     EndpointCall, Load, answer_tokens, assemble, assembly_tokens, breaker, cache_break, cache_size,
-    committed, endpoint_call, held_back, in_flight, load, no_match, panicked, preload, quarantined, render,
-    request, search, unknown_tool_call, upkeep, warm_change,
+    committed, endpoint_call, held_back, in_flight, load, no_match, panicked, preload, quarantined,
+    read_waited, render, request, search, unknown_tool_call, upkeep, warm_change,
 };
 pub use process::watch_disk;
 pub use table::{Label, METRICS, Metric, MetricKind, Values};

@@ -12,9 +12,9 @@ use metrics_exporter_prometheus::{
 use super::table::{
     ASSEMBLIES, BREAKER, BREAKERS_OPEN, BUILD_INFO, CACHE_BREAKS, CACHE_BYTES, CACHE_ENTRIES, COMMIT_SECONDS,
     ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, Label, METRICS, Metric,
-    MetricKind, NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, REQUESTS, SEARCH_SECONDS, SEARCHES,
-    STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values, WARM_ADDED,
-    WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
+    MetricKind, NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, READ_WAIT, REQUESTS, SEARCH_SECONDS,
+    SEARCHES, STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values,
+    WARM_ADDED, WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
 };
 
 /// A handle to one series of a metric.
@@ -109,6 +109,7 @@ pub(super) struct Registry {
     pub(super) cache_bytes: Family<Gauge, 1>,
     pub(super) writer_batch: Histogram,
     pub(super) write_wait: Histogram,
+    pub(super) read_wait: Histogram,
     pub(super) commit_seconds: Histogram,
     pub(super) write_queue: Gauge,
     pub(super) pool: Family<Gauge, 1>,
@@ -174,6 +175,7 @@ impl Registry {
             cache_bytes: Family::new(CACHE_BYTES),
             writer_batch: histogram(&WRITER_BATCH),
             write_wait: histogram(&WRITE_WAIT),
+            read_wait: histogram(&READ_WAIT),
             commit_seconds: histogram(&COMMIT_SECONDS),
             write_queue: gauge(&WRITE_QUEUE),
             pool: Family::new(POOL),

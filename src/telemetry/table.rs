@@ -260,6 +260,8 @@ table! {
         "Writes that one database commit took."
     WRITE_WAIT "toolrack_db_write_wait_seconds" DATABASE_BUCKETS, []
         "Time that a write waited for its turn."
+    READ_WAIT "toolrack_db_read_wait_seconds" DATABASE_BUCKETS, []
+        "Time that a read waited for a connection."
     COMMIT_SECONDS "toolrack_db_commit_duration_seconds" DATABASE_BUCKETS, []
         "Time from the first statement of a transaction with writes to its commit."
     WRITE_QUEUE "toolrack_db_write_queue_length" MetricKind::Gauge, []

@@ -90,17 +90,21 @@ impl<E: Engine> AuditStore for SqlStore<E> {
             (None, Some(_)) => sql::LIST_OF_PROJECT,
             (Some(_), Some(_)) => sql::LIST_OF_BOTH,
         };
-        let mut statement = sqlx::query(text)
-            .bind(query.before.unwrap_or(i64::MAX))
-            .bind(query.since_ms)
-            .bind(query.actor)
-            .bind(query.action)
-            .bind(i64::from(query.sessions))
-            .bind(i64::from(query.limit));
-        for id in [query.user, query.project].into_iter().flatten() {
-            statement = statement.bind(id.to_string());
-        }
-        let rows = statement.fetch_all(&self.readers).await?;
+        let query = &query;
+        let read = self.read(|mut reader| async move {
+            let mut statement = sqlx::query(text)
+                .bind(query.before.unwrap_or(i64::MAX))
+                .bind(query.since_ms)
+                .bind(query.actor.clone())
+                .bind(query.action.clone())
+                .bind(i64::from(query.sessions))
+                .bind(i64::from(query.limit));
+            for id in [&query.user, &query.project].into_iter().flatten() {
+                statement = statement.bind(id.to_string());
+            }
+            Ok(statement.fetch_all(&mut *reader).await?)
+        });
+        let rows = read.await?;
         rows.iter().map(row::<E>).collect()
     }
 

@@ -59,20 +59,30 @@ fn readable(rows: Vec<Columns>) -> Vec<KeyRow> {
 #[async_trait]
 impl<E: Engine> KeyStore for SqlStore<E> {
     async fn key_changes(&self, after_revision: i64) -> Result<Vec<KeyRow>, StoreError> {
-        let query: Query<'_, E> = sqlx::query_as(sql::CHANGES).bind(after_revision);
-        Ok(readable(query.fetch_all(&self.readers).await?))
+        let read = self.read(|mut reader| async move {
+            let query: Query<'_, E> = sqlx::query_as(sql::CHANGES).bind(after_revision);
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        Ok(readable(read.await?))
     }
 
     async fn key(&self, id: KeyId) -> Result<Option<KeyRow>, StoreError> {
-        let query: Query<'_, E> = sqlx::query_as(sql::KEY).bind(id.to_string());
-        query.fetch_optional(&self.readers).await?.map(row).transpose()
+        let read = self.read(|mut reader| async move {
+            let query: Query<'_, E> = sqlx::query_as(sql::KEY).bind(id.to_string());
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        read.await?.map(row).transpose()
     }
 
     async fn list_keys(&self, after: Option<(i64, KeyId)>, limit: u32) -> Result<Vec<KeyRow>, StoreError> {
         let (created, id) =
             after.map_or((i64::MIN, String::new()), |(created, id)| (created, id.to_string()));
-        let query: Query<'_, E> = sqlx::query_as(sql::LIST).bind(created).bind(id).bind(i64::from(limit));
-        Ok(readable(query.fetch_all(&self.readers).await?))
+        let id = id.as_str();
+        let read = self.read(|mut reader| async move {
+            let query: Query<'_, E> = sqlx::query_as(sql::LIST).bind(created).bind(id);
+            Ok(query.bind(i64::from(limit)).fetch_all(&mut *reader).await?)
+        });
+        Ok(readable(read.await?))
     }
 
     async fn insert_key(

@@ -44,13 +44,19 @@ fn rows<E: Engine>(found: &[E::Row]) -> Result<Vec<McpServerRow>, StoreError> {
 #[async_trait]
 impl<E: Engine> McpServerStore for SqlStore<E> {
     async fn mcp_servers(&self, scope: &Scope) -> Result<Vec<McpServerRow>, StoreError> {
-        let query = sqlx::query(sql::OF_SCOPE).bind(scope.kind()).bind(scope.id().as_str());
-        rows::<E>(&query.fetch_all(&self.readers).await?)
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query(sql::OF_SCOPE).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        rows::<E>(&read.await?)
     }
 
     async fn mcp_server(&self, scope: &Scope, name: &str) -> Result<Option<McpServerRow>, StoreError> {
-        let query = sqlx::query(sql::ONE).bind(scope.kind()).bind(scope.id().as_str()).bind(name);
-        query.fetch_optional(&self.readers).await?.as_ref().map(row::<E>).transpose()
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query(sql::ONE).bind(scope.kind()).bind(scope.id().as_str()).bind(name);
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        read.await?.as_ref().map(row::<E>).transpose()
     }
 
     async fn write_mcp_server(&self, scope: &Scope, write: McpServerWrite) -> Result<(), StoreError> {
@@ -79,12 +85,18 @@ impl<E: Engine> McpServerStore for SqlStore<E> {
     }
 
     async fn due_mcp_servers(&self, now_ms: i64, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
-        let query = sqlx::query(sql::DUE).bind(now_ms).bind(i64::from(limit));
-        rows::<E>(&query.fetch_all(&self.readers).await?)
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query(sql::DUE).bind(now_ms).bind(i64::from(limit));
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        rows::<E>(&read.await?)
     }
 
     async fn watched_mcp_servers(&self, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
-        rows::<E>(&sqlx::query(sql::WATCHED).bind(i64::from(limit)).fetch_all(&self.readers).await?)
+        let read = self.read(|mut reader| async move {
+            Ok(sqlx::query(sql::WATCHED).bind(i64::from(limit)).fetch_all(&mut *reader).await?)
+        });
+        rows::<E>(&read.await?)
     }
 }
 

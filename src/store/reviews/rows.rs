@@ -17,12 +17,11 @@ fn counter(scope: &Scope) -> String {
 #[async_trait]
 impl<E: Engine> ReviewStore for SqlStore<E> {
     async fn reviews(&self, scope: &Scope) -> Result<ReviewRows, StoreError> {
-        let rows: Vec<(i64, String, String, String, String, String, i64)> = sqlx::query_as(sql::REVIEWS)
-            .bind(scope.kind())
-            .bind(scope.id().as_str())
-            .bind(counter(scope))
-            .fetch_all(&self.readers)
-            .await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::REVIEWS).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.bind(counter(scope)).fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(i64, String, String, String, String, String, i64)> = read.await?;
         let mut answer = ReviewRows::default();
         for (part, group, name, body, digest, uploaded_by, number) in rows {
             let (tool, body) = (ToolKey::new(&group, &name), body.into());

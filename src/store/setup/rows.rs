@@ -36,8 +36,11 @@ fn bytes(hex: &str) -> Result<Vec<u8>, StoreError> {
 impl<E: Engine> SetupStore for SqlStore<E> {
     async fn scopes(&self, after: Option<&Scope>, limit: u32) -> Result<Vec<Scope>, StoreError> {
         let (kind, id) = after.map_or(("", ""), |scope| (scope.kind(), scope.id().as_str()));
-        let query = sqlx::query_as(sql::SCOPES).bind(kind).bind(id).bind(i64::from(limit));
-        let rows: Vec<(String, String)> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::SCOPES).bind(kind).bind(id).bind(i64::from(limit));
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String, String)> = read.await?;
         rows.iter().map(|(kind, id)| stored_scope(kind, id)).collect()
     }
 
@@ -49,15 +52,21 @@ impl<E: Engine> SetupStore for SqlStore<E> {
     }
 
     async fn config_versions(&self, scope: &Scope) -> Result<Vec<ConfigVersion>, StoreError> {
-        let query = sqlx::query_as(sql::VERSIONS).bind(scope.kind()).bind(scope.id().as_str());
-        let rows: Vec<(i64, String, i64, String)> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::VERSIONS).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(i64, String, i64, String)> = read.await?;
         let version = |(revision, config, at_ms, actor)| ConfigVersion { revision, config, at_ms, actor };
         Ok(rows.into_iter().map(version).collect())
     }
 
     async fn draft(&self, scope: &Scope) -> Result<Option<DraftRow>, StoreError> {
-        let query = sqlx::query_as(sql::DRAFT).bind(scope.kind()).bind(scope.id().as_str());
-        let row: Option<(String, Option<String>, i64, i64)> = query.fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::DRAFT).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(String, Option<String>, i64, i64)> = read.await?;
         let draft = |(body, sealed, updated_at_ms, revision): (String, Option<String>, i64, i64)| {
             let sealed = sealed.as_deref().map(bytes).transpose()?;
             Ok(DraftRow { body, sealed, updated_at_ms, revision })
@@ -78,8 +87,11 @@ impl<E: Engine> SetupStore for SqlStore<E> {
     }
 
     async fn page_session(&self, digest: Digest, now_ms: i64) -> Result<Option<PageSessionRow>, StoreError> {
-        let query = sqlx::query_as(sql::SESSION).bind(digest.to_string()).bind(now_ms);
-        let row: Option<(String, i64)> = query.fetch_optional(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::SESSION).bind(digest.to_string()).bind(now_ms);
+            Ok(query.fetch_optional(&mut *reader).await?)
+        });
+        let row: Option<(String, i64)> = read.await?;
         let session = |(sealed, expires_at_ms): (String, i64)| {
             Ok(PageSessionRow { digest, sealed: bytes(&sealed)?, expires_at_ms })
         };
@@ -95,8 +107,11 @@ impl<E: Engine> SetupStore for SqlStore<E> {
     }
 
     async fn warm_counts(&self, user: &Id, most: u32) -> Result<Vec<(ToolKey, u64)>, StoreError> {
-        let query = sqlx::query_as(sql::WARM_COUNTS).bind(user.as_str()).bind(i64::from(most));
-        let rows: Vec<(String, String, i64)> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::WARM_COUNTS).bind(user.as_str()).bind(i64::from(most));
+            Ok(query.fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String, String, i64)> = read.await?;
         let counted =
             |(group, name, count): (String, String, i64)| (ToolKey::new(&group, &name), count.unsigned_abs());
         Ok(rows.into_iter().map(counted).collect())

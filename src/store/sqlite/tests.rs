@@ -42,7 +42,7 @@ async fn a_migration_that_fails_leaves_nothing_behind() {
     drop(connection);
     let store = open(&file).await.unwrap();
     let tables: Vec<(String,)> = sqlx::query_as("SELECT name FROM sqlite_master WHERE name = 'good'")
-        .fetch_all(&store.readers)
+        .fetch_all(&store.readers.pool)
         .await
         .unwrap();
     assert!(tables.is_empty());
@@ -75,7 +75,7 @@ async fn a_kill_in_the_middle_of_a_migration_leaves_the_old_schema_with_its_data
 
     let store = open(&left).await.unwrap();
     assert_eq!(store.meta("kept").await.unwrap().as_deref(), Some("yes"));
-    let half = sqlx::query("SELECT 1 FROM half").fetch_optional(&store.readers).await;
+    let half = sqlx::query("SELECT 1 FROM half").fetch_optional(&store.readers.pool).await;
     assert!(half.is_err(), "nothing of it is left");
     store.init_meta("later", "works".to_owned()).await.unwrap();
 }
@@ -118,7 +118,7 @@ async fn processes_that_open_a_new_file_at_once_all_succeed() {
 async fn readers_cannot_write() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory.path().join("t.db")).await.unwrap();
-    let write = sqlx::query("INSERT INTO meta (key, value) VALUES ('a', 'b')").execute(&store.readers);
+    let write = sqlx::query("INSERT INTO meta (key, value) VALUES ('a', 'b')").execute(&store.readers.pool);
     assert!(write.await.is_err());
 }
 

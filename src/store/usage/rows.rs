@@ -30,8 +30,11 @@ impl<E: Engine> UsageStore for SqlStore<E> {
     }
 
     async fn usage(&self, scope: &Scope, since_day: i64) -> Result<Vec<UsageRow>, StoreError> {
-        let query = sqlx::query_as(sql::DAYS).bind(scope.kind()).bind(scope.id().as_str()).bind(since_day);
-        let rows: Vec<(i64, String, i64)> = query.fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::DAYS).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.bind(since_day).fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(i64, String, i64)> = read.await?;
         Ok(rows.into_iter().map(|(day, counter, value)| UsageRow { day, counter, value }).collect())
     }
 
@@ -41,9 +44,11 @@ impl<E: Engine> UsageStore for SqlStore<E> {
         since_day: i64,
         limit: u32,
     ) -> Result<Vec<ToolUsageRow>, StoreError> {
-        let query = sqlx::query_as(sql::TOOLS).bind(scope.kind()).bind(scope.id().as_str());
-        let rows: Vec<(String, String, i64, i64)> =
-            query.bind(since_day).bind(i64::from(limit)).fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::TOOLS).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.bind(since_day).bind(i64::from(limit)).fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String, String, i64, i64)> = read.await?;
         let count = |value: i64| u64::try_from(value).unwrap_or_default();
         let read = |(group, name, finds, calls): (String, String, i64, i64)| ToolUsageRow {
             tool: ToolKey { group: group.into(), name: name.into() },
@@ -66,8 +71,11 @@ impl<E: Engine> UsageStore for SqlStore<E> {
     }
 
     async fn missed_queries(&self, scope: &Scope, limit: u32) -> Result<Vec<MissedQuery>, StoreError> {
-        let query = sqlx::query_as(sql::MISSED).bind(scope.kind()).bind(scope.id().as_str());
-        let rows: Vec<(String, i64, i64)> = query.bind(i64::from(limit)).fetch_all(&self.readers).await?;
+        let read = self.read(|mut reader| async move {
+            let query = sqlx::query_as(sql::MISSED).bind(scope.kind()).bind(scope.id().as_str());
+            Ok(query.bind(i64::from(limit)).fetch_all(&mut *reader).await?)
+        });
+        let rows: Vec<(String, i64, i64)> = read.await?;
         let read = |(query, count, last_at_ms)| MissedQuery { query, count, last_at_ms };
         Ok(rows.into_iter().map(read).collect())
     }

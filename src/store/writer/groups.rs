@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::{Message, Queued, Writer};
 use crate::store::room::Room;
-use crate::store::{Committed, StoreError};
+use crate::store::{Committed, Observe, Observed, StoreError};
 
 /// Operations in one transaction at most: bounds how long the first of a group waits for the last.
 const MAX_GROUP: usize = 256;
@@ -23,10 +23,10 @@ const MAX_GROUP: usize = 256;
 const RESERVE_PAGES: i64 = 64;
 
 impl Writer<Sqlite> {
-    /// Starts the task on the current runtime. `committed` is told of every group that was handled.
-    pub(in crate::store) fn start(connection: SqliteConnection, committed: fn(&Committed<'_>)) -> Self {
+    /// Starts the task on the current runtime. `observe` is told of every group that was handled.
+    pub(in crate::store) fn start(connection: SqliteConnection, observe: Observe) -> Self {
         let (writer, messages) = Self::new();
-        tokio::spawn(run(connection, messages, committed, Arc::clone(&writer.room)));
+        tokio::spawn(run(connection, messages, observe, Arc::clone(&writer.room)));
         writer
     }
 }
@@ -34,7 +34,7 @@ impl Writer<Sqlite> {
 async fn run(
     mut connection: SqliteConnection,
     mut messages: mpsc::Receiver<Message<Sqlite>>,
-    committed: fn(&Committed<'_>),
+    observe: Observe,
     room: Arc<Room>,
 ) {
     let mut received = Vec::with_capacity(MAX_GROUP);
@@ -57,7 +57,7 @@ async fn run(
         }
         if !group.is_empty() {
             let took = commit(&mut connection, group, &room).await;
-            committed(&Committed { waited: &waited, took });
+            observe(&Observed::Committed(Committed { waited: &waited, took }));
         }
     }
     let closed = close(connection).await.map_err(StoreError::from);

@@ -4,9 +4,8 @@
 //!
 //! An operation that lost its connection before its commit, or that the server undid because of others, is run again for a
 //! while. When the connection is lost during the commit, nobody can tell whether that happened: the caller is told that it
-//! failed.
+//! failed. So it is when the server falls silent.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,8 +17,10 @@ use tokio::time::timeout;
 
 use super::{Message, Queued, Writer};
 use crate::store::failures::{Retry, retry};
+use crate::store::postgres::DOUBTED_AFTER;
+use crate::store::pulse::{Pulse, answers, silent};
 use crate::store::room::Room;
-use crate::store::{Committed, StoreError};
+use crate::store::{Committed, Observe, Observed, StoreError};
 
 /// How long an operation waits for a server that does not answer, from when it was queued.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,18 +38,20 @@ const ATTEMPTS: u32 = 10;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Writer<Postgres> {
-    /// Starts so many tasks on the current runtime. `committed` is told of every operation that was handled.
+    /// Starts so many tasks on the current runtime, which ask `pulse` whether their server is there. `observe` is told of every operation that was handled.
     pub(in crate::store) fn start_lanes(
         options: PgConnectOptions,
+        pulse: Arc<Pulse>,
         lanes: usize,
-        committed: fn(&Committed<'_>),
+        observe: Observe,
     ) -> Self {
         let (writer, messages) = Self::new();
         let shared = Arc::new(Shared {
             messages: Mutex::new(messages),
             closing: Mutex::default(),
             options,
-            committed,
+            pulse,
+            observe,
             room: Arc::clone(&writer.room),
         });
         let mut running: JoinSet<()> = (0..lanes).map(|_| run(Arc::clone(&shared))).collect();
@@ -67,7 +70,8 @@ struct Shared {
     /// Who waits until all is written.
     closing: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
     options: PgConnectOptions,
-    committed: fn(&Committed<'_>),
+    pulse: Arc<Pulse>,
+    observe: Observe,
     room: Arc<Room>,
 }
 
@@ -75,6 +79,7 @@ struct Shared {
 struct Lane {
     shared: Arc<Shared>,
     connection: Option<PgConnection>,
+    used_at: Instant,
 }
 
 /// Why an attempt failed, and what another one is good for.
@@ -89,7 +94,7 @@ impl From<sqlx::Error> for Missed {
 }
 
 async fn run(shared: Arc<Shared>) {
-    let mut lane = Lane { shared, connection: None };
+    let mut lane = Lane { shared, connection: None, used_at: Instant::now() };
     loop {
         // The others wait for their turn to wait for a message.
         let mut messages = lane.shared.messages.lock().await;
@@ -118,13 +123,21 @@ impl Lane {
         let waited = began.saturating_duration_since(operation.queued_at());
         let mut attempts = 0;
         let failure = loop {
+            // Many wait when the server is away, and none must wait for what all others waited for.
+            if began >= deadline && attempts == 0 && !self.shared.pulse.is_there().await {
+                break Some(silent().into());
+            }
             attempts += 1;
-            let tried = timeout(TRANSACTION, self.attempt(&mut *operation)).await;
+            let pulse = Arc::clone(&self.shared.pulse);
+            let tried = pulse.watch(self.attempt(&mut *operation), TRANSACTION).await;
             // A connection that was left in the middle of something is of no use.
             let Missed(failure, retry) = match tried {
                 Ok(Ok(())) => break None,
                 Ok(Err(missed)) => missed,
-                Err(_) => Missed(timed_out().into(), Retry::Reconnect),
+                Err(silent) => {
+                    self.connection = None;
+                    Missed(silent.into(), Retry::Vain)
+                }
             };
             match retry {
                 Retry::Reconnect => {
@@ -145,16 +158,23 @@ impl Lane {
             Some(_) => {}
         }
         operation.answer(failure.as_ref());
-        (self.shared.committed)(&Committed { waited: &[waited], took: began.elapsed() });
+        self.used_at = Instant::now();
+        (self.shared.observe)(&Observed::Committed(Committed { waited: &[waited], took: began.elapsed() }));
     }
 
     /// One transaction.
     async fn attempt(&mut self, operation: &mut dyn Queued<Postgres>) -> Result<(), Missed> {
+        if let Some(connection) = &mut self.connection
+            && self.used_at.elapsed() >= DOUBTED_AFTER
+            && !answers(connection).await
+        {
+            self.connection = None;
+        }
         if self.connection.is_none() {
             let connected = timeout(PATIENCE, self.shared.options.connect()).await;
-            self.connection = Some(connected.unwrap_or_else(|_| Err(timed_out()))?);
+            self.connection = Some(connected.unwrap_or_else(|_| Err(silent()))?);
         }
-        let Some(connection) = &mut self.connection else { return Err(timed_out().into()) };
+        let Some(connection) = &mut self.connection else { return Err(silent().into()) };
         execute(connection, BEGIN).await?;
         operation.apply(connection).await;
         if let Some(failure) = operation.failure() {
@@ -172,10 +192,6 @@ impl Lane {
             done => done,
         }
     }
-}
-
-fn timed_out() -> sqlx::Error {
-    io::Error::from(io::ErrorKind::TimedOut).into()
 }
 
 async fn execute(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {

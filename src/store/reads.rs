@@ -1,0 +1,120 @@
+//! Reads: each on a connection of the pool, and for a while on another one when its own was lost. A read changes nothing, so it can
+//! be made again. This module does not know what is read.
+
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Pool;
+use sqlx::pool::PoolConnection;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::engine::Engine;
+use super::failures::{Retry, retry};
+use super::pulse::Pulse;
+use super::{Observe, Observed, SqlStore, StoreError};
+
+/// Time between two attempts.
+const RETRY_EVERY: Duration = Duration::from_millis(100);
+
+/// Longest time for one read; the server gives up earlier (`statement_timeout`), if its answer gets through.
+const LONGEST_READ: Duration = Duration::from_secs(40);
+
+/// How long a look at whether reads work may take. Who asks gives up after some seconds.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+
+/// How long a connection may take to become free again. One that takes longer is closed.
+const LONGEST_RETURN: Duration = Duration::from_secs(5);
+
+/// The connections for reads.
+#[derive(Debug)]
+pub(super) struct Readers<E: Engine> {
+    pub(super) pool: Pool<E>,
+    /// How long a read waits for a connection, and for a server that is away.
+    pub(super) patience: Duration,
+    /// Of a server, which may fall silent.
+    pub(super) pulse: Option<Arc<Pulse>>,
+    pub(super) observe: Observe,
+}
+
+/// A connection of the pool, lent to a read.
+pub(super) struct Reader<E: Engine>(PoolConnection<E>);
+
+impl<E: Engine> Deref for Reader<E> {
+    type Target = E::Connection;
+
+    fn deref(&self) -> &E::Connection {
+        &self.0
+    }
+}
+
+impl<E: Engine> DerefMut for Reader<E> {
+    fn deref_mut(&mut self) -> &mut E::Connection {
+        &mut self.0
+    }
+}
+
+/// The pool looks at a connection when it comes back, for as long as that takes. A server that fell silent would keep its place.
+impl<E: Engine> Drop for Reader<E> {
+    fn drop(&mut self) {
+        tokio::spawn(timeout(LONGEST_RETURN, self.0.return_to_pool()));
+    }
+}
+
+impl<E: Engine> Readers<E> {
+    async fn reader(&self, deadline: Instant) -> Result<Reader<E>, sqlx::Error> {
+        let began = Instant::now();
+        let acquired = timeout_at(deadline, self.pool.acquire()).await;
+        (self.observe)(&Observed::ReadWaited(began.elapsed()));
+        acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(Reader)
+    }
+
+    async fn attempt<T, F, R>(&self, deadline: Instant, read: &F) -> Result<T, StoreError>
+    where
+        F: Fn(Reader<E>) -> R,
+        R: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let reading = read(self.reader(deadline).await?);
+        match &self.pulse {
+            Some(pulse) => pulse.watch(reading, LONGEST_READ).await?,
+            None => reading.await,
+        }
+    }
+}
+
+impl<E: Engine> SqlStore<E> {
+    /// Reads with what `read` does on a connection, which it may be asked to do again.
+    pub(super) async fn read<T, F, R>(&self, read: F) -> Result<T, StoreError>
+    where
+        F: Fn(Reader<E>) -> R + Sync,
+        R: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let deadline = Instant::now() + self.readers.patience;
+        loop {
+            let failure = match self.readers.attempt(deadline, &read).await {
+                Ok(found) => return Ok(found),
+                Err(failure) => failure,
+            };
+            if retry(&failure) == Retry::Vain || Instant::now() + RETRY_EVERY >= deadline {
+                return Err(failure);
+            }
+            tokio::time::sleep(RETRY_EVERY).await;
+        }
+    }
+
+    /// Whether a read works at present.
+    pub(super) async fn look(&self) -> Result<(), StoreError> {
+        let look = self.read(|mut reader| async move {
+            let one = sqlx::query_as("SELECT CAST(1 AS BIGINT)");
+            let _: Option<(i64,)> = one.fetch_optional(&mut *reader).await?;
+            Ok(())
+        });
+        match self.readers.pulse {
+            Some(_) => {
+                timeout(LONGEST_LOOK, look).await.unwrap_or_else(|_| Err(super::pulse::silent().into()))
+            }
+            None => look.await,
+        }
+    }
+}
