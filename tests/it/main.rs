@@ -20,6 +20,7 @@ mod conversation;
 mod deploy;
 mod durability;
 mod examples;
+mod faults;
 mod field_reports;
 mod histories;
 mod hostile;

@@ -12,12 +12,12 @@ use crate::app::{Builder, TestApp};
 use crate::samples::painter;
 
 #[path = "../postgres/cluster.rs"]
-mod cluster;
+pub(crate) mod cluster;
 
-const MASTER_KEY: &str = "5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1";
+pub(crate) const MASTER_KEY: &str = "5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1e5ac1";
 
 /// An empty database; `None` where PostgreSQL is not installed.
-async fn database() -> Option<String> {
+pub(crate) async fn database() -> Option<String> {
     let name = cluster::new_name();
     let url = cluster::url(&name)?;
     cluster::create(&name, "template0").await;
@@ -37,6 +37,7 @@ async fn let_in(url: &str, open: bool) {
 }
 
 fn on(url: &str) -> Builder {
+pub(crate) fn on(url: &str) -> Builder {
     TestApp::builder().database(url).set("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY)
 }
 
@@ -270,7 +271,7 @@ async fn what_a_session_did_is_counted_wherever_it_went() {
 }
 
 /// What makes a process see another time; `None` where it is not installed.
-fn fake_time() -> Option<String> {
+pub(crate) fn fake_time() -> Option<String> {
     let library = |arch: &str| format!("/usr/lib/{arch}-linux-gnu/faketime/libfaketime.so.1");
     let found = ["x86_64", "aarch64"].map(library).into_iter().find(|path| std::fs::exists(path).unwrap());
     let required = std::env::var_os("TOOLRACK_REQUIRE_POSTGRES").is_some();
