@@ -48,6 +48,7 @@ mod readme;
 #[cfg(feature = "data-tests")]
 mod real_data;
 mod real_model;
+mod replicas;
 mod rerank;
 mod review_gate;
 mod samples;
