@@ -27,8 +27,8 @@ pub(super) const MIGRATIONS: Migrations<'static> = &[
     (9, "setup", include_str!("../../migrations/0009_setup.sql")),
     (10, "mcp_servers", include_str!("../../migrations/0010_mcp_servers.sql")),
     (11, "session_revisions", include_str!("../../migrations/0011_session_revisions.sql")),
-    (12, "scope_writes", include_str!("../../migrations/0012_scope_writes.sql")),
-    (13, "session_counts", include_str!("../../migrations/0013_session_counts.sql")),
+    (12, "scope_writes_from_11", include_str!("../../migrations/0012_scope_writes_from_11.sql")),
+    (13, "session_counts_from_11", include_str!("../../migrations/0013_session_counts_from_11.sql")),
 ];
 
 /// A file that was run on a database: its number, its name and the checksum of its text.

@@ -36,7 +36,6 @@ async fn let_in(url: &str, open: bool) {
     }
 }
 
-fn on(url: &str) -> Builder {
 pub(crate) fn on(url: &str) -> Builder {
     TestApp::builder().database(url).set("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY)
 }
