@@ -8,7 +8,7 @@
 //! `headers` and `body` make requests, `wire` sends one through `clients`, `parse` reads its answer, `refusal` its error, `batch` cuts and
 //! merges, `vectors` knows endpoints that make vectors, `probe` finds out what the table does not know, and `client` puts
 //! them in order. `resilience` and `resilient` stand before all that: breaker, cache, shared calls, a limit on calls at
-//! once.
+//! once; `shared` is what is kept where other processes find it.
 
 #[cfg(test)]
 #[path = "../../fuzz/src/checks/rerank_answer.rs"]
@@ -30,6 +30,7 @@ pub mod resilience;
 mod resilient;
 mod retry;
 mod route;
+mod shared;
 mod vectors;
 mod wire;
 
@@ -45,6 +46,7 @@ pub(crate) use guard::{BlockedAddress, SystemLookup};
 pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{Called, EndpointStatus, Observer, Resilient};
+pub use shared::SharedRankings;
 
 /// What ranks documents for a query.
 #[async_trait]

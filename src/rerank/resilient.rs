@@ -16,7 +16,8 @@ use super::resilience::{
     State, Status, Ticket, Verdict,
 };
 use super::{
-    Detected, Failed, Flaw, Ranked, Ranking, RerankFault, RerankRequest, Reranker, Vectors, vectors,
+    Detected, Failed, Flaw, Ranked, Ranking, RerankFault, RerankRequest, Reranker, SharedRankings, Vectors,
+    shared, vectors,
 };
 use crate::core::digest::Digest;
 use crate::core::embedding::Embedding;
@@ -143,6 +144,7 @@ struct Inner {
     bulk_gates: Gates<Digest>,
     flights: Flights<AnswerKey, Told>,
     answers: Answers<Reply>,
+    shared: Option<Arc<dyn SharedRankings>>,
     learned: Cache<Digest, Learned>,
     observer: Observer,
     /// Breakers that are not closed.
@@ -160,8 +162,13 @@ struct Keys {
 }
 
 impl Resilient {
-    /// Answers take at most `answer_bytes`; with 0 none are kept.
-    pub fn new(reranker: Arc<dyn Reranker>, answer_bytes: u64, observer: Observer) -> Self {
+    /// Answers take at most `answer_bytes`; with 0 none are kept. `shared` is where other processes keep theirs.
+    pub fn new(
+        reranker: Arc<dyn Reranker>,
+        answer_bytes: u64,
+        shared: Option<Arc<dyn SharedRankings>>,
+        observer: Observer,
+    ) -> Self {
         Self(Arc::new(Inner {
             reranker,
             breakers: Breakers::new(MAX_BREAKERS),
@@ -169,6 +176,7 @@ impl Resilient {
             bulk_gates: Gates::new(BULK_GATE),
             flights: Flights::new(MAX_FLIGHTS),
             answers: Answers::new(answer_bytes, ANSWER_TTL, Reply::size),
+            shared,
             learned: Cache::builder().max_capacity(MAX_LEARNED).time_to_live(LEARNED_TTL).build(),
             observer,
             failing: AtomicUsize::new(0),
@@ -262,10 +270,13 @@ impl Resilient {
         if let Some(answer) = inner.answers.get(&keys.answer).await {
             return Ok(answer);
         }
-        let called = Arc::clone(inner);
+        let (called, documents) = (Arc::clone(inner), request.documents.len());
         let call = || async move {
             // The flight before this one may have landed since.
-            match called.answers.get(&keys.answer).await {
+            if let Some(answer) = called.answers.get(&keys.answer).await {
+                return Ok(answer);
+            }
+            match called.shared_answer(keys.answer, wish.kind, documents).await {
                 Some(answer) => Ok(answer),
                 None => called.call(keys, ticket, request, wish).await,
             }
@@ -308,6 +319,9 @@ impl Resilient {
     pub async fn reset(&self, tenant: Digest, request: &RerankRequest) {
         self.renew(request).await;
         self.0.answers.invalidate_tenant(tenant);
+        if let Some(shared) = &self.0.shared {
+            shared.forget(tenant).await;
+        }
     }
 
     fn keys(&self, tenant: Digest, request: &RerankRequest, kind: Kind) -> Keys {
@@ -390,6 +404,7 @@ impl Inner {
             && wish.kind != Kind::Texts
         {
             self.answers.insert(keys.answer, answer.clone()).await;
+            self.share(keys.answer, answer);
         }
         let change = self.breakers.report(
             keys.breaker,
@@ -400,6 +415,24 @@ impl Inner {
         );
         self.told(&host, change);
         outcome
+    }
+
+    /// The answer that another process was given.
+    async fn shared_answer(&self, key: AnswerKey, kind: Kind, documents: usize) -> Option<Reply> {
+        let shared = self.shared.as_ref().filter(|_| kind == Kind::Ranking)?;
+        let (tenant, call) = key.shared();
+        let ranking = shared::read(&shared.get(tenant, call).await?, documents)?;
+        let answer = Reply::Ranking(ranking.into());
+        self.answers.insert(key, answer.clone()).await;
+        Some(answer)
+    }
+
+    /// Lets other processes have an answer; nobody waits for that. Vectors of queries are not given away: they tell what was asked.
+    fn share(&self, key: AnswerKey, answer: &Reply) {
+        if let (Some(shared), Reply::Ranking(ranking)) = (&self.shared, answer) {
+            let (shared, (tenant, call), text) = (Arc::clone(shared), key.shared(), shared::text(ranking));
+            tokio::spawn(async move { shared.put(tenant, call, text).await });
+        }
     }
 
     async fn learn(&self, target: Digest, outcome: &Result<Reply, Failed>) {
@@ -506,7 +539,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_closed_breaker_lets_a_call_be_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, NOBODY);
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, None, NOBODY);
         let ask = async || {
             let endpoint = Url::parse("https://rerank.example/rerank").unwrap();
             let documents = vec!["d".to_owned()];
@@ -530,7 +563,7 @@ mod tests {
     #[tokio::test]
     async fn a_limit_is_kept_from_a_call_that_failed_and_texts_are_never_sent_twice() {
         let tired = Arc::new(Tired::default());
-        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, NOBODY);
+        let resilient = Resilient::new(Arc::<Tired>::clone(&tired), 1 << 20, None, NOBODY);
         let endpoint = Url::parse("https://rerank.example/v1").unwrap();
         let request = |key: &str| RerankRequest {
             api_key: Some(key.to_owned().into()),

@@ -207,6 +207,7 @@ impl fmt::Debug for Toolrack {
 
 impl Toolrack {
     pub fn new(parts: Parts) -> Self {
+        let shared = ranking::StoredRankings::of(&parts.store, &parts.master_key);
         Self(Arc::new(Inner {
             caches: caches::Caches::new(&parts.caches),
             sessions: sessions::Sessions::new(parts.caches.sessions, parts.limits.session_ttl),
@@ -223,7 +224,7 @@ impl Toolrack {
             store: parts.store,
             tool_source: parts.tool_source,
             mcp: mcp_servers::McpState::default(),
-            reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, OBSERVER),
+            reranker: Resilient::new(parts.reranker, parts.caches.answers_bytes, shared, OBSERVER),
             addresses: parts.addresses,
             master_key: parts.master_key,
             limits: parts.limits,

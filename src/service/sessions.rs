@@ -384,6 +384,7 @@ impl Toolrack {
         self.expire_page_sessions().await?;
         self.expire_drafts().await?;
         self.expire_usage().await?;
+        self.expire_rankings().await?;
         let unused_since = now_ms() - VECTOR_TTL_MS;
         while self.0.store.expire_vectors(unused_since, VECTORS_AT_ONCE).await? == u64::from(VECTORS_AT_ONCE)
         {

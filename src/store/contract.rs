@@ -31,6 +31,7 @@ mod backend;
 mod keys;
 mod listing_bases;
 mod mcp_servers;
+mod rankings;
 mod reviews;
 mod secrets;
 mod setup;

@@ -13,7 +13,7 @@ use super::{PostgresStore, SqliteStore, Store as _, StoreError, postgres, sqlite
 const ROWS: usize = 64;
 
 /// Every table; one that others refer to stands before them.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
     "meta",
     "scopes",
     "secrets",
@@ -35,6 +35,7 @@ const TABLES: [&str; 21] = [
     "setup_drafts",
     "page_sessions",
     "mcp_servers",
+    "rankings",
 ];
 
 /// Why nothing was copied.

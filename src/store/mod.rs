@@ -31,6 +31,7 @@ mod open;
 mod postgres;
 mod private_file;
 mod pulse;
+mod rankings;
 mod reads;
 mod reviews;
 mod room;
@@ -72,6 +73,7 @@ pub use mcp_servers::{McpServerRow, McpServerStore, McpServerWrite, McpSyncNote,
 pub use open::{OpenError, Place};
 pub use postgres::PostgresStore;
 pub use private_file::{SecretFileError, read_secret_file};
+pub use rankings::{RankingKey, RankingStore};
 pub use reviews::{HeldRow, HeldVersion, RemovedRow, ReviewRows, ReviewStore, ReviewWrite};
 pub use rotation::{KeyFileRotation, Resealed, reseal_all};
 pub use secrets::{MAX_SECRET_BYTES, MasterKey, MasterKeyError, SecretTooLong, Unreadable, secret_aad};
@@ -527,7 +529,16 @@ pub struct VectorRow {
 /// Durable state. See the module for what every implementation promises.
 #[async_trait]
 pub trait Store:
-    KeyStore + AuditStore + ReviewStore + UsageStore + McpServerStore + SetupStore + Send + Sync + fmt::Debug
+    KeyStore
+    + AuditStore
+    + ReviewStore
+    + UsageStore
+    + McpServerStore
+    + SetupStore
+    + RankingStore
+    + Send
+    + Sync
+    + fmt::Debug
 {
     /// Config, catalog version and secrets of one scope; the default when nothing was written.
     async fn scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;

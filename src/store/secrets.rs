@@ -13,6 +13,7 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use secrecy::{ExposeSecret, SecretBox, SecretString};
 use sha2::{Digest as _, Sha256};
 
+use crate::core::digest::Digest;
 use crate::core::id::Scope;
 
 use super::backup::sync_folder;
@@ -82,6 +83,13 @@ pub struct SecretTooLong;
 /// The associated data of a scope's secret: its place.
 pub fn secret_aad(scope: &Scope, name: &str) -> String {
     format!("secrets|{}|{}|{name}", scope.kind(), scope.id())
+}
+
+impl MasterKey {
+    /// A digest of a text that nobody can make without the key; another one after the key was changed.
+    pub fn blind(&self, text: &[u8]) -> Digest {
+        Digest::of_parts(&[b"toolrack blind", self.current.bytes.expose_secret(), text])
+    }
 }
 
 fn canary_aad() -> String {

@@ -3,6 +3,7 @@
 mod comparison;
 mod endpoint;
 mod explanation;
+mod shared;
 mod vectors;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use crate::rerank::RerankFault;
 
 pub(super) use endpoint::{document, endpoints, has_first_stage, settings, tenant, vector_settings};
 pub use explanation::{FieldWeight, MatchExplanation, TermExplanation};
+pub(super) use shared::StoredRankings;
 
 /// Why a configured endpoint may not have ranked: every `reason` of a degraded search.
 pub const FALLBACK_REASONS: [&str; 18] = {
