@@ -13,6 +13,7 @@ mod observed;
 mod preload;
 mod resilience;
 mod secrets;
+mod shared;
 mod traces;
 mod vectors;
 
