@@ -62,6 +62,11 @@ pub enum OpenError {
     ForeignSchema(i64),
     #[error("the database cannot be brought to the current schema, and was left as it is: {0}")]
     Migrate(#[source] MigrateError),
+    #[error(
+        "the database is not at the current schema, and this user may not bring it there: {0}; run `toolrack migrate` with \
+         the URL of a user who may"
+    )]
+    MayNotMigrate(#[source] sqlx::Error),
     #[error("the database cannot be used: {0}")]
     Database(#[from] sqlx::Error),
 }

@@ -9,6 +9,7 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Connection, SqlStr};
 
 use super::engine::Engine;
+use super::failures::sqlstate;
 use super::open::OpenError;
 
 /// Number, name and text of schema files.
@@ -103,6 +104,12 @@ fn refused(error: MigrateError) -> OpenError {
     match error {
         MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
             OpenError::ForeignSchema(version)
+        }
+        // insufficient_privilege
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
+            if sqlstate(&error) == Some("42501") =>
+        {
+            OpenError::MayNotMigrate(error)
         }
         other => OpenError::Migrate(other),
     }

@@ -1,7 +1,7 @@
 //! Faults under several processes on one PostgreSQL: while each lasts, requests are answered or refused in time; after it, everything
 //! that was promised is there and the service is back without a restart.
 
-mod traffic;
+pub(crate) mod traffic;
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const ANSWERED_AGAIN: usize = 40;
 
 /// Looks until it is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let look = async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(20)).await;

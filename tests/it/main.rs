@@ -51,6 +51,7 @@ mod real_model;
 mod replicas;
 mod rerank;
 mod review_gate;
+mod rolling;
 mod samples;
 mod scopes;
 mod search;

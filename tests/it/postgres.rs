@@ -83,6 +83,34 @@ async fn a_start_that_is_refused_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_service_needs_no_right_to_make_tables() {
+    let Some(url) = database().await else { return };
+    let command = |url: &str, arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+        command.args(arguments).args(["--database-url", url]).env_clear().stdin(Stdio::null());
+        command.env("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY).output().unwrap()
+    };
+    let name = url.rsplit('/').next().unwrap();
+    let role = format!("service_of_{name}");
+    let (_, place) = url.split_once('@').unwrap();
+    let as_role = format!("postgres://{role}@{place}");
+    let mut owner = sqlx::PgConnection::connect(&url).await.unwrap();
+    let mut execute = async |statements: String| {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&mut owner).await.unwrap();
+    };
+    execute(format!("CREATE ROLE {role} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")).await;
+    let refused = command(&as_role, &["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("permission denied") && text.contains("toolrack migrate"), "{text}");
+    assert!(command(&url, &["migrate"]).status.success());
+    execute(format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}")).await;
+    let app = on(&as_role).start().await;
+    let user = painter(&app, json!({"max_warm_tools": 3})).await;
+    let found = user.search(json!({"session": "s", "query": "amber"})).await.ok();
+    assert_eq!(found["warmed"], json!(["amber"]));
+}
+
+#[tokio::test]
 async fn everything_is_there_after_a_restart_and_after_a_kill() {
     let Some(url) = database().await else { return };
     let mut app = on(&url).start().await;

@@ -25,7 +25,7 @@ static HTTP: LazyLock<reqwest::Client> =
     LazyLock::new(|| reqwest::Client::builder().no_proxy().timeout(HANGS).build().unwrap());
 
 /// The status of an address; 0: none came.
-pub(super) async fn status(url: &str) -> u16 {
+pub(crate) async fn status(url: &str) -> u16 {
     HTTP.get(url).send().await.map_or(0, |answer| answer.status().as_u16())
 }
 
@@ -45,24 +45,26 @@ struct Shared {
 
 /// Clients at work.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     shared: Arc<Shared>,
     clients: JoinSet<Promised>,
 }
 
 /// What the answers promised.
 #[derive(Debug, Default)]
-pub(super) struct Promised {
+pub(crate) struct Promised {
     /// Tools of sessions, in the order in which they were found.
     warm: BTreeMap<String, Vec<&'static str>>,
     /// Of the config and the catalog: at least, and at most.
     written: [(u64, u64); 2],
     /// Answers that may not be.
-    pub(super) violations: Vec<String>,
+    pub(crate) violations: Vec<String>,
+    /// Requests that were refused, as may be while something is away.
+    pub(crate) refused: usize,
 }
 
 impl Traffic {
-    pub(super) fn start(urls: Vec<String>, user: &str) -> Self {
+    pub(crate) fn start(urls: Vec<String>, user: &str) -> Self {
         // What earlier traffic wrote is less.
         static EPOCH: AtomicU64 = AtomicU64::new(1);
         let begin = || AtomicU64::new(EPOCH.fetch_add(1, Ordering::Relaxed) * 100_000);
@@ -85,24 +87,24 @@ impl Traffic {
     }
 
     /// A process may go, and its answers with it.
-    pub(super) fn that_may_be_cut(self) -> Self {
+    pub(crate) fn that_may_be_cut(self) -> Self {
         self.shared.may_be_cut.store(true, Ordering::Relaxed);
         self
     }
 
     /// Until so many more requests were answered.
-    pub(super) async fn goes_on(&self, more: usize) {
+    pub(crate) async fn goes_on(&self, more: usize) {
         let wanted = self.shared.answered.load(Ordering::Relaxed) + more;
         until("answers", async || self.shared.answered.load(Ordering::Relaxed) >= wanted).await;
     }
 
     /// Until one more request was refused.
-    pub(super) async fn is_refused(&self) {
+    pub(crate) async fn is_refused(&self) {
         let before = self.shared.refused.load(Ordering::Relaxed);
         until("a refusal", async || self.shared.refused.load(Ordering::Relaxed) > before).await;
     }
 
-    pub(super) async fn end(self) -> Promised {
+    pub(crate) async fn end(self) -> Promised {
         self.shared.ends.store(true, Ordering::Relaxed);
         let mut all = Promised::default();
         for client in self.clients.join_all().await {
@@ -110,6 +112,7 @@ impl Traffic {
             all.violations.extend(client.violations);
         }
         let shared = &self.shared;
+        all.refused = shared.refused.load(Ordering::Relaxed);
         all.written = [0, 1].map(|what| {
             (shared.stored[what].load(Ordering::Relaxed), shared.sent[what].load(Ordering::Relaxed))
         });
@@ -186,7 +189,7 @@ async fn write(shared: Arc<Shared>, what: usize) -> Promised {
 
 impl Promised {
     /// What was found is warm, and nothing that nobody found.
-    pub(super) async fn sessions_are_kept(&self, user: &User) {
+    pub(crate) async fn sessions_are_kept(&self, user: &User) {
         assert!(!self.warm.is_empty());
         for (session, found) in &self.warm {
             let document = user.client().get(&user.path(&["sessions", session])).await.ok();
@@ -203,7 +206,7 @@ impl Promised {
     }
 
     /// Everything that was promised is there, and nothing that nobody sent.
-    pub(super) async fn is_kept(&self, user: &User) {
+    pub(crate) async fn is_kept(&self, user: &User) {
         self.sessions_are_kept(user).await;
         let config = user.client().get(&user.path(&["config"])).await.ok();
         let catalog = user.client().get(&user.path(&["catalog"])).await.ok();
