@@ -113,6 +113,29 @@ async fn the_database_is_paused() {
     traffic.is_refused().await;
     stage.server.tell("resume");
     stage.is_back(traffic).await;
+
+    // A process that is to end does so, and one that is to start says why it does not.
+    stage.at(1).search(json!({"session": "late", "query": "amber"})).await.ok();
+    stage.server.tell("pause");
+    let start = tokio::task::spawn_blocking({
+        let url = stage.server.url();
+        move || {
+            let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_toolrack"));
+            command
+                .args(["serve", "--listen", "127.0.0.1:0", "--no-auth", "--database-url", &url])
+                .env_clear();
+            command.env("TOOLRACK_SECRETS_MASTER_KEY", MASTER_KEY).stdin(std::process::Stdio::null());
+            command.output().unwrap()
+        }
+    });
+    stage.apps[1].signal_stop();
+    stage.apps[1].ended().await;
+    let start = start.await.unwrap();
+    let text = String::from_utf8(start.stderr).unwrap();
+    assert!(!start.status.success() && text.contains("cannot be reached"), "{text}");
+    stage.server.tell("resume");
+    stage.apps[1].start_again().await;
+    assert_eq!(stage.at(1).assemble(json!({"session": "late"})).await.ok()["warm"], json!(["amber"]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,6 +213,19 @@ async fn the_disk_of_the_database_is_full() {
         futures_util::future::join_all(states).await.into_iter().all(|there| there)
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_ends_because_its_log_of_writes_finds_no_room() {
+    let Some(mut stage) = Stage::new("log").await else { return };
+    let traffic = stage.traffic();
+    traffic.goes_on(ANSWERED_AGAIN).await;
+    // Less than one file of the log.
+    stage.server.tell("limit 500000");
+    traffic.is_refused().await;
+    stage.server.tell("crash");
+    stage.server.tell("start");
+    stage.is_back(traffic).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -241,3 +241,42 @@ async fn sessions_move_between_processes_while_everything_changes() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_taken_and_revoked_by_all_within_a_second() {
+    let Some(url) = database().await else { return };
+    let apps = [on(&url).start().await, on(&url).start().await, on(&url).start().await];
+    for turn in 0..REPLICAS {
+        let (makes, revokes) = (&apps[turn], (turn + 1) % REPLICAS);
+        let body = json!({"name": "moving", "role": "agent", "users": ["*"]});
+        let made = makes.admin().post("/v1/keys", &body).await.json();
+        let (key, path) =
+            (made["key"].as_str().unwrap(), format!("/v1/keys/{}", made["id"].as_str().unwrap()));
+        let holders: Vec<User> = apps.iter().map(|app| app.user_with_key("holder", key)).collect();
+        let mut slowest = Duration::ZERO;
+        let mut is_taken = async |at: usize| {
+            let asked = Instant::now();
+            let answer = holders[at].client().get("/v1/limits").await;
+            slowest = slowest.max(asked.elapsed());
+            assert!([200, 401].contains(&answer.status), "{}", answer.status);
+            (answer.status == 200, asked, slowest)
+        };
+        assert!(is_taken(turn).await.0, "the process that made it takes it at once");
+        for wanted in [true, false] {
+            if !wanted {
+                apps[revokes].admin().delete(&path).await.expect_status(204);
+                assert!(!is_taken(revokes).await.0, "the process that revoked it takes it no more");
+            }
+            let since = Instant::now();
+            for at in 0..REPLICAS {
+                loop {
+                    let (taken, asked, slowest) = is_taken(at).await;
+                    if taken == wanted {
+                        break;
+                    }
+                    assert!(asked <= since + model::SEEN_BY_ALL + slowest, "key taken by {at}: {taken}");
+                }
+            }
+        }
+    }
+}
