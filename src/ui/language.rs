@@ -64,6 +64,21 @@ pub(super) fn number(count: impl TryInto<u64>) -> String {
     text
 }
 
+/// "1 tool", "2 tools"; Chinese needs one form only, with its measure word.
+pub(super) fn counted(
+    language: Language,
+    count: impl TryInto<u64>,
+    one: &str,
+    many: &str,
+    chinese: &str,
+) -> String {
+    let count = count.try_into().unwrap_or_default();
+    match language {
+        Language::English => format!("{} {}", number(count), if count == 1 { one } else { many }),
+        Language::Chinese => format!("{} {chinese}", number(count)),
+    }
+}
+
 /// A count in few digits: `12.3 k`, `4.5 M`; in Chinese by ten thousands.
 pub(super) fn short(language: Language, count: u64) -> String {
     let units: &[(u64, &str)] = match language {

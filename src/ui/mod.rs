@@ -26,6 +26,7 @@ mod sessions;
 mod setup;
 mod sign_in;
 mod tool;
+mod translate;
 mod turn;
 mod visitor;
 

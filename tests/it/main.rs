@@ -59,6 +59,7 @@ mod security;
 mod selections;
 mod sessions;
 mod setup_apply;
+mod setup_forms;
 mod setup_import;
 mod setup_pages;
 mod setup_proposal;

@@ -76,15 +76,17 @@ impl Browser {
     }
 
     /// The same with a file, as browsers send one.
-    pub(crate) async fn upload(&self, path: &str, fields: &[(&str, &str)], file: &str) -> Answer {
+    pub(crate) async fn upload(&self, path: &str, fields: &[(&str, &str)], file: impl AsRef<[u8]>) -> Answer {
         let token = self.token().await;
         let part = |(name, text): (&str, &str)| {
             format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n")
         };
         let fields = [fields, &[("form_token", &token)]].concat();
-        let mut body: String = fields.into_iter().map(part).collect();
-        body += "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"tools.json\"\r\n";
-        body += &format!("Content-Type: application/json\r\n\r\n{file}\r\n--edge--\r\n");
+        let mut body: Vec<u8> = fields.into_iter().flat_map(|field| part(field).into_bytes()).collect();
+        body.extend(b"--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"tools.json\"\r\n");
+        body.extend(b"Content-Type: application/json\r\n\r\n");
+        body.extend(file.as_ref());
+        body.extend(b"\r\n--edge--\r\n");
         let headers =
             [("cookie", self.cookie.as_str()), ("content-type", "multipart/form-data; boundary=edge")];
         self.http.send(Method::POST, path, &headers, body.into()).await

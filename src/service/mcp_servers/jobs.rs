@@ -42,6 +42,9 @@ pub struct McpJobDocument {
     pub step: &'static str,
     pub tools_read: usize,
     pub started_at_ms: i64,
+    /// How long that is ago; for pages.
+    #[serde(skip)]
+    pub waited_ms: u64,
     /// Whether it stores nothing.
     pub dry_run: bool,
     /// Why it failed.
@@ -119,6 +122,7 @@ impl Job {
             step: step.map_or("connecting", |(_, name)| name),
             tools_read: self.tools_read.load(Ordering::Relaxed),
             started_at_ms: self.started_at_ms,
+            waited_ms: now_ms().saturating_sub(self.started_at_ms).max(0).unsigned_abs(),
             dry_run: self.dry_run,
             fault,
         }

@@ -39,10 +39,8 @@ pub struct SetupDraft {
     pub config: Map<String, Value>,
     /// Servers that shall be stored with it, as they were imported, without secrets.
     pub servers: Vec<Value>,
-    /// Warnings about what was imported, for people.
+    /// What was told of each import, for people.
     pub notes: Vec<Value>,
-    /// Entries of the import that were no tools.
-    pub set_aside: usize,
     pub base: DraftBase,
     /// The config that it was begun from, without secrets: what differs from it is what the draft changes.
     pub base_config: Map<String, Value>,

@@ -28,6 +28,21 @@
     }
   });
 
+  // One more row like the last one, empty.
+  for (const button of document.querySelectorAll("[data-more]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const rows = document.getElementById(button.dataset.more);
+      const row = rows.lastElementChild.cloneNode(true);
+      for (const field of row.querySelectorAll("input")) {
+        field.value = "";
+        field.setAttribute("aria-label", field.getAttribute("aria-label").replace(/\d+$/, rows.children.length + 1));
+      }
+      rows.append(row);
+      row.querySelector("input").focus();
+    });
+  }
+
   // Copies the text of the element that a button names.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
@@ -43,7 +58,16 @@
     button.classList.add("busy");
     button.setAttribute("aria-disabled", "true");
     button.dataset.idle = button.textContent;
-    button.textContent = button.dataset.busy;
+    // "#" stands for the seconds that it has taken.
+    const since = Date.now();
+    const tell = () => {
+      button.textContent = button.dataset.busy.replace("#", Math.round((Date.now() - since) / 1000));
+    };
+    tell();
+    button.timer = setInterval(tell, 1000);
+    // Leaving the page ends the request, and the server gives up what it was asked.
+    const stop = button.form.querySelector("[data-stop]");
+    if (stop) stop.hidden = false;
   });
   document.addEventListener("click", (event) => {
     if (event.target.closest("button[aria-disabled=true]")) event.preventDefault();
@@ -51,9 +75,12 @@
   // A page that comes back from the cache of the browser is idle again.
   window.addEventListener("pageshow", () => {
     for (const button of document.querySelectorAll("button[data-idle]")) {
+      clearInterval(button.timer);
       button.textContent = button.dataset.idle;
+      delete button.dataset.idle;
       button.classList.remove("busy");
       button.removeAttribute("aria-disabled");
     }
+    for (const stop of document.querySelectorAll("[data-stop]")) stop.hidden = true;
   });
 })();

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::service::{Attention, Overview};
-use crate::ui::language::{Language, number};
+use crate::ui::language::{Language, counted, number};
 use crate::ui::parts::{self, State as Standing, tag};
 use crate::ui::visitor::Place;
 
@@ -44,14 +44,6 @@ pub(super) fn card(place: &Place, overview: &Overview, found: &Attention) -> Opt
         }
     };
     (!lines.is_empty()).then(|| parts::card(language.say("Worth a look", "值得关注"), "", &content))
-}
-
-/// "1 tool", "2 tools"; Chinese needs one form only.
-fn counted(language: Language, count: u64, one: &str, many: &str, chinese: &str) -> String {
-    match language {
-        Language::English => format!("{} {}", number(count), if count == 1 { one } else { many }),
-        Language::Chinese => format!("{} {chinese}", number(count)),
-    }
 }
 
 fn held(place: &Place, found: &Attention) -> Option<Line> {

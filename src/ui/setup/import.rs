@@ -1,36 +1,43 @@
 //! Step one: tools and settings from a text, a file or an MCP server, into the draft.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::servers::server_spec;
-use super::{Step, set, step_page};
+use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal};
+use super::server_form::{Typed, field_name, server_fields, server_spec};
+pub(super) use super::taken::{identity, stored_tools};
+use super::taken::{take, take_server};
+use super::told::{self, Told};
+use super::{Step, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
-use crate::service::{
-    ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, ReadImport, SetupDraft, Toolrack,
-};
-use crate::ui::form::Form;
+use crate::service::{ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, SetupDraft, Toolrack};
+use crate::ui::form::{Form, Upload};
 use crate::ui::go;
-use crate::ui::language::{Language, number};
+use crate::ui::language::{Language, counted};
 use crate::ui::layout::token;
 use crate::ui::parts::{State as Standing, card, notice};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
-/// Keys of a config that name lists or objects by entry, which an import adds to.
-const JOINED: [&str; 1] = ["core"];
+/// How long a server may take to list its tools for this page: somebody waits before it. Servers that are kept in sync have
+/// `mcp.timeout_ms`.
+const LONGEST_LOOK: Duration = Duration::from_secs(30);
 
 /// What was read just now.
 enum Outcome {
     Nothing,
     /// What was read holds no tool.
     Settings,
+    /// `told`: what of it was set aside.
     Refused {
         title: &'static str,
         problem: Problem,
+        told: Option<Told>,
     },
     Fault {
         reason: String,
@@ -38,10 +45,30 @@ enum Outcome {
     },
 }
 
+impl Outcome {
+    fn refused(title: &'static str, problem: Problem) -> Result<Self, Problem> {
+        if is_mended_in_the_form(&problem) {
+            Ok(Self::Refused { title, problem, told: None })
+        } else {
+            Err(problem)
+        }
+    }
+
+    /// Pointers of what was not taken.
+    fn refused_at(&self) -> Vec<&str> {
+        match self {
+            Self::Refused { problem, .. } => {
+                problem.errors().iter().map(|error| error.pointer.as_str()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
     let stored = stored_tools(&service, &place).await?.len();
-    Ok(import_page(&place, &draft, stored, &Outcome::Nothing))
+    Ok(import_page(&place, &draft, stored, &Outcome::Nothing, &Form::default()))
 }
 
 /// Reads what was sent, and keeps it in the draft.
@@ -49,29 +76,40 @@ pub(super) async fn read(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
     place: Place,
-    form: Form,
+    Upload { form, fault }: Upload,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
-    let outcome = if form.text("do") == "mcp" {
-        from_server(&service, &context, &place, &form, &mut draft).await?
-    } else {
-        from_texts(&service, &place, &form, &mut draft).await?
+    let outcome = match fault {
+        Some(fault) => Outcome::refused(not_read(place.visitor.language), fault)?,
+        None if form.text("do") == "mcp" => {
+            from_server(&service, &context, &place, &form, &mut draft).await?
+        }
+        None => from_texts(&service, &place, &form, &mut draft).await?,
     };
-    match outcome {
+    let typed = match outcome {
         Outcome::Nothing => {
             service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-            Ok(go(&place.path(Step::Review.path())))
+            return Ok(go(&place.path(Step::Review.path())));
         }
         Outcome::Settings => {
             service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-            let stored = stored_tools(&service, &place).await?.len();
-            Ok(import_page(&place, &draft, stored, &outcome))
+            Form::default()
         }
-        outcome => {
-            let stored = stored_tools(&service, &place).await?.len();
-            Ok(import_page(&place, &draft, stored, &outcome))
-        }
-    }
+        _ => form,
+    };
+    let stored = stored_tools(&service, &place).await?.len();
+    Ok(import_page(&place, &draft, stored, &outcome, &typed))
+}
+
+fn not_read(language: Language) -> &'static str {
+    language.say("Not read:", "无法读取：")
+}
+
+/// What was sent to be read: the name of each file, nothing for what was pasted, with its text.
+fn texts(form: &Form) -> impl Iterator<Item = (String, &str)> {
+    let sent = ["text", "file", "more"].into_iter().flat_map(|name| form.sent(name));
+    sent.filter(|(_, text)| !text.trim().is_empty())
+        .map(|(file, text)| (file.unwrap_or_default().to_owned(), text))
 }
 
 async fn from_texts(
@@ -81,124 +119,35 @@ async fn from_texts(
     draft: &mut SetupDraft,
 ) -> Result<Outcome, Problem> {
     let language = place.visitor.language;
-    let texts = ["text", "file", "more"].into_iter().flat_map(|name| form.all(name));
-    let sources: Vec<ImportSource> = texts
-        .filter(|text| !text.trim().is_empty())
-        .map(|text| ImportSource::Text(text.to_owned()))
-        .collect();
+    let (names, texts): (Vec<String>, Vec<&str>) = texts(form).unzip();
+    let sources: Vec<ImportSource> =
+        texts.into_iter().map(|text| ImportSource::Text(text.to_owned())).collect();
     let group = Some(form.text("group").to_owned()).filter(|group| !group.is_empty());
-    let title = language.say("Not read:", "无法读取：");
+    let title = not_read(language);
     if sources.is_empty() {
         let detail = language.say("Paste a text or choose a file.", "请粘贴文本或选择文件。");
-        return Ok(Outcome::Refused { title, problem: Problem::new(Code::InvalidRequest, detail) });
+        return Outcome::refused(title, Problem::new(Code::InvalidRequest, detail));
     }
     let read = match service.read_import(ImportRequest { sources, kind: None, group }).await {
         Ok(read) => read,
-        Err(error) => {
-            let problem = Problem::from(error);
-            return if problem.code() == Code::InvalidRequest {
-                Ok(Outcome::Refused { title, problem })
-            } else {
-                Err(problem)
-            };
-        }
+        Err(error) => return Outcome::refused(title, Problem::from(error)),
     };
     let answer = read.answer()?;
     if answer.tools.is_empty() && answer.config.is_empty() && answer.servers.is_empty() {
         let detail = language
             .say("nothing was found in it: no tool, no setting, no server.", "其中没有工具、设置或服务器。");
-        return Ok(Outcome::Refused { title, problem: Problem::new(Code::InvalidRequest, detail) });
+        let problem = Problem::new(Code::InvalidRequest, detail);
+        let told = Some(Told::new(&names, &answer.warnings, &answer.quarantined));
+        return Ok(Outcome::Refused { title, problem, told });
     }
     let has_tools = !answer.tools.is_empty();
-    take(service, place, draft, read, form.text("how") == "add").await?;
+    take(service, place, draft, read, &names, form.text("how") == "add").await?;
     Ok(if has_tools { Outcome::Nothing } else { Outcome::Settings })
 }
 
-/// Puts what was read into the draft.
-async fn take(
-    service: &Toolrack,
-    place: &Place,
-    draft: &mut SetupDraft,
-    read: ReadImport,
-    adds: bool,
-) -> Result<(), Problem> {
-    let answer = read.answer()?;
-    draft.source = answer.kind.to_owned();
-    if !answer.tools.is_empty() {
-        let before = if adds { present_tools(service, place, draft).await? } else { Vec::new() };
-        draft.tools = Some(joined(before, answer.tools));
-    }
-    for (key, value) in answer.config {
-        let value = if JOINED.contains(&key.as_str()) { union(draft.config.get(&key), value) } else { value };
-        set(draft, &key, Some(value));
-    }
-    if let Some(key) = read.imported.api_key {
-        draft.set_api_key(Some(key.key));
-    }
-    if !answer.servers.is_empty() {
-        let servers: Result<Vec<Value>, _> = answer.servers.iter().map(serde_json::to_value).collect();
-        let servers = servers.map_err(Problem::internal)?;
-        draft.servers.retain(|known| servers.iter().all(|new| new["name"] != known["name"]));
-        draft.servers.extend(servers);
-    }
-    let told: Vec<Value> = answer.warnings.iter().take(100).map(|warning| json!(warning)).collect();
-    draft.notes = told;
-    draft.set_aside = answer.quarantined.len();
-    Ok(())
-}
-
-/// Both lists as one, each name once.
-fn union(before: Option<&Value>, now: Value) -> Value {
-    let mut all = before.and_then(Value::as_array).cloned().unwrap_or_default();
-    for value in now.as_array().cloned().unwrap_or_default() {
-        if !all.contains(&value) {
-            all.push(value);
-        }
-    }
-    Value::Array(all)
-}
-
-/// The tools that a draft would store.
-async fn present_tools(
-    service: &Toolrack,
-    place: &Place,
-    draft: &SetupDraft,
-) -> Result<Vec<Box<RawValue>>, Problem> {
-    match &draft.tools {
-        Some(tools) => Ok(tools.clone()),
-        None => stored_tools(service, place).await,
-    }
-}
-
-pub(super) async fn stored_tools(service: &Toolrack, place: &Place) -> Result<Vec<Box<RawValue>>, Problem> {
-    #[derive(serde::Deserialize)]
-    struct Stored {
-        tools: Vec<Box<RawValue>>,
-    }
-    let document = service.catalog_document(&place.scope).await?;
-    let stored: Stored = serde_json::from_str(&document.json).map_err(Problem::internal)?;
-    Ok(stored.tools)
-}
-
-/// The identity of an entry: its group and its name as they were uploaded.
-#[derive(serde::Deserialize, PartialEq, Eq, Hash)]
-struct Identity {
-    group: Option<String>,
-    uploaded_name: Option<String>,
-    name: Option<String>,
-}
-
-pub(super) fn identity(entry: &RawValue) -> Option<(String, String)> {
-    let Identity { group, uploaded_name, name } = serde_json::from_str(entry.get()).ok()?;
-    Some((group.unwrap_or_else(|| "other".to_owned()), uploaded_name.or(name)?))
-}
-
-/// The tools of before, with the new ones in the place of those of the same name and group.
-fn joined(before: Vec<Box<RawValue>>, new: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
-    let known: std::collections::HashSet<(String, String)> =
-        new.iter().filter_map(|entry| identity(entry)).collect();
-    let kept = before.into_iter().filter(|entry| identity(entry).is_none_or(|entry| !known.contains(&entry)));
-    kept.chain(new).collect()
+/// How long a server may take, at most as long as a request may.
+fn longest_look(request_timeout: Duration) -> Duration {
+    LONGEST_LOOK.min(request_timeout - request_timeout / 20)
 }
 
 async fn from_server(
@@ -208,54 +157,55 @@ async fn from_server(
     form: &Form,
     draft: &mut SetupDraft,
 ) -> Result<Outcome, Problem> {
-    let title = place.visitor.language.say("Not asked:", "未连接：");
-    let spec = Value::Object(server_spec(form));
-    let server: McpServerSpec = serde_json::from_value(spec).map_err(Problem::internal)?;
-    let limit = context.limits().request_timeout;
-    let request = McpToolsRequest {
-        scope: place.scope.clone(),
-        name: form.text("name").to_owned(),
-        server,
-        within: limit - limit / 20,
+    let language = place.visitor.language;
+    let title = language.say("Not asked:", "未连接：");
+    let name = form.text("name");
+    let servers = service.mcp_servers(&place.scope).await?.servers;
+    let spec = match server_spec(form, servers.iter().find(|server| server.name == name)) {
+        Ok(spec) => Value::Object(spec),
+        Err(problem) => return Outcome::refused(title, problem),
     };
+    let server: McpServerSpec = serde_json::from_value(spec).map_err(Problem::internal)?;
+    let within = longest_look(context.limits().request_timeout);
+    let request = McpToolsRequest { scope: place.scope.clone(), name: name.to_owned(), server, within };
     let answer = match service.mcp_tools(request).await {
         Ok(answer) => answer,
-        Err(error) => {
-            let problem = Problem::from(error);
-            return if problem.code() == Code::InvalidRequest {
-                Ok(Outcome::Refused { title, problem })
-            } else {
-                Err(problem)
-            };
-        }
+        Err(error) => return Outcome::refused(title, Problem::from(error)),
     };
     if let Some(fault) = answer.fault {
-        return Ok(Outcome::Fault { reason: fault.reason, detail: fault.detail });
+        let mut detail = tell(language, &fault.detail).into_owned();
+        if fault.reason == "timeout" {
+            let waits = language.say(
+                "This page does not wait longer; servers kept in sync do.",
+                "本页面不会等待更久；保持同步的服务器会等待更久。",
+            );
+            detail = format!("{detail} {waits}");
+        }
+        return Ok(Outcome::Fault { reason: fault.reason, detail });
     }
-    let before = present_tools(service, place, draft).await?;
-    // The server's list is all of its group.
-    let of_server = |entry: &RawValue| identity(entry).is_some_and(|(group, _)| group == form.text("name"));
-    let others = before.into_iter().filter(|entry| !of_server(entry)).collect();
-    draft.tools = Some(joined(others, answer.tools));
-    draft.source = "mcp".to_owned();
-    draft.notes = answer.warnings.iter().take(100).map(|warning| json!(warning)).collect();
-    if let Some(description) = answer.group_description {
-        describe_group(&mut draft.config, form.text("name"), &description);
-    }
+    take_server(service, place, draft, name, answer).await?;
     Ok(Outcome::Nothing)
 }
 
-/// Gives a group a description, unless it has one.
-fn describe_group(config: &mut Map<String, Value>, name: &str, description: &str) {
-    let groups = config.entry("groups").or_insert_with(|| json!([]));
-    let Some(groups) = groups.as_array_mut() else { return };
-    match groups.iter_mut().find(|group| group.get("name").and_then(Value::as_str) == Some(name)) {
-        Some(Value::Object(group)) => drop(group.entry("description").or_insert_with(|| description.into())),
-        _ => groups.push(json!({"name": name, "description": description})),
+/// What the page calls the field at a pointer of a refusal.
+fn field(language: Language, form: &Form, pointer: &str) -> Option<String> {
+    if pointer == "/group" {
+        return Some(group_name(language).to_owned());
     }
+    let Some(text) = pointer.strip_prefix("/texts/") else { return field_name(language, pointer) };
+    let (at, inside) = text.find('/').map_or((text, ""), |end| text.split_at(end));
+    let (name, _) = texts(form).nth(at.parse().ok()?)?;
+    let name = if name.is_empty() { language.say("Paste", "粘贴").to_owned() } else { name };
+    Some(if inside.is_empty() { name } else { format!("{name} {inside}") })
 }
 
-fn import_page(place: &Place, draft: &SetupDraft, stored: usize, outcome: &Outcome) -> Response {
+fn import_page(
+    place: &Place,
+    draft: &SetupDraft,
+    stored: usize,
+    outcome: &Outcome,
+    typed: &Form,
+) -> Response {
     let language = place.visitor.language;
     let has_tools = stored > 0 || draft.tools.is_some();
     let content = html! {
@@ -263,27 +213,27 @@ fn import_page(place: &Place, draft: &SetupDraft, stored: usize, outcome: &Outco
             Outcome::Nothing => {}
             Outcome::Settings => (notice(Standing::Ok, language.say("Read.", "已读取。"),
                 language.say("Settings or servers came into the draft, and no tools. What was told of them stands below.", "设置或服务器已进入草稿，其中没有工具。相关说明见下。"))),
-            Outcome::Refused { title, problem } => (notice(Standing::Bad, title, html! {
-                @if problem.errors().is_empty() { (problem.detail()) }
-                @for error in problem.errors() { span { code { (error.pointer) } " " (error.detail) " " } }
-            })),
+            Outcome::Refused { title, problem, told } => {
+                (refusal(language, title, problem, |pointer| field(language, typed, pointer)))
+                @if let Some(told) = told { (told::folds(language, std::slice::from_ref(told))) }
+            }
             Outcome::Fault { reason, detail } => (notice(Standing::Bad, html! { code { (reason) } }, detail)),
         }
         (present(place, draft, stored))
         div.columns {
             form.card.form method="post" action=(place.path(Step::Import.path())) enctype="multipart/form-data" {
                 (token(&place.visitor))
-                (text_fields(language, has_tools))
+                (text_fields(language, has_tools, typed, outcome))
             }
             div {
-                (server_form(place))
+                (server_form(place, typed, outcome))
                 (imported_servers(place, draft))
             }
         }
     };
     let about = language.say(
-        "A tool list in any common format, an mcp.json, another program's settings, or a live MCP server. Nothing is stored yet.",
-        "任何常见格式的工具列表、mcp.json、其他程序的设置，或在线 MCP 服务器。此时不会保存。",
+        "A tool list in any common format, an mcp.json, another program's settings, or a live MCP server. It goes into a draft; agents get none of it before you apply.",
+        "任何常见格式的工具列表、mcp.json、其他程序的设置，或在线 MCP 服务器。内容进入草稿，应用之前代理不会获得。",
     );
     let on = has_tools.then(|| html! {
         a.btn.primary href=(place.path(Step::Review.path())) { (language.say("Continue to Review", "继续：检查")) }
@@ -298,44 +248,50 @@ fn import_page(place: &Place, draft: &SetupDraft, stored: usize, outcome: &Outco
     )
 }
 
-/// What the draft holds so far.
+/// What the draft holds so far, and what was told of each import.
 fn present(place: &Place, draft: &SetupDraft, stored: usize) -> Markup {
     let language = place.visitor.language;
+    let told = told::all(draft);
+    let set_aside = told::set_aside(&told);
     let text = match &draft.tools {
         Some(tools) => html! {
-            b { (number(tools.len())) } (language.say(" tools in the draft", " 个工具在草稿中"))
-            @if draft.set_aside > 0 { (language.say(", ", "，")) b { (number(draft.set_aside)) } (language.say(" entries set aside", " 个条目被搁置")) }
+            b { (counted(language, tools.len(), "tool", "tools", "个工具")) } (language.say(" in the draft", "在草稿中"))
+            @if set_aside > 0 { (language.say(", ", "，")) b { (counted(language, set_aside, "entry", "entries", "个条目")) } (language.say(" set aside", "被搁置")) }
         },
         None if stored > 0 => html! {
-            b { (number(stored)) } (language.say(" tools are stored; you can go on with them.", " 个工具已保存，可直接继续。"))
+            b { (counted(language, stored, "tool is", "tools are", "个工具")) } (language.say(" stored; you can go on with what is there.", "已保存，可直接继续。"))
         },
         None => html! { (language.say("No tools yet.", "尚无工具。")) },
     };
-    let told: Vec<(String, String)> = draft
-        .notes
-        .iter()
-        .map(|note| {
-            let member = |name: &str| note.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            (member("code"), member("detail"))
-        })
-        .collect();
     html! {
         (notice(Standing::Info, "", text))
-        @if !told.is_empty() {
-            details.notice.warn {
-                summary { strong { (number(told.len())) " " (language.say("remarks about what was read", "条读取提示")) } }
-                ul.lines { @for (code, detail) in &told { li { code { (code) } " " (detail) } } }
-            }
-        }
+        (told::folds(language, &told))
     }
 }
 
-fn text_fields(language: Language, has_tools: bool) -> Markup {
+fn group_name(language: Language) -> &'static str {
+    language.say("Group of tools that name none", "未指定分组的工具归入")
+}
+
+fn text_fields(language: Language, has_tools: bool, typed: &Form, outcome: &Outcome) -> Markup {
+    let refused = outcome.refused_at();
+    let text = typed.sent("text").map(|(_, text)| text).next().unwrap_or_default();
+    let given_back = if text.len() <= GIVEN_BACK_BYTES { text } else { "" };
+    let files: Vec<&str> =
+        ["file", "more"].into_iter().flat_map(|name| typed.sent(name)).filter_map(|(file, _)| file).collect();
+    let has_files = files.iter().any(|name| !name.is_empty());
+    let replaces = typed.text("how") == "replace";
     html! {
         div.field {
             label for="text" { (language.say("Paste", "粘贴")) }
             textarea #text.mono name="text" rows="10" spellcheck="false" aria-describedby="text-hint"
-                placeholder=r#"{"tools": [...]}   {"mcpServers": {...}}   tools: tool_search: ..."# {}
+                placeholder=r#"{"tools": [...]}   {"mcpServers": {...}}   tools: tool_search: ..."# {
+                // A browser takes the first line break of a text area away.
+                @if !given_back.is_empty() { "\n" (given_back) }
+            }
+            @if given_back.len() < text.len() {
+                p.hint { (language.say("The text was too long to stand here again. Paste it again, or choose it as a file.", "文本过长，无法再次显示。请重新粘贴或作为文件选择。")) }
+            }
             p.hint #text-hint {
                 (language.say(
                     "JSON, JSON with comments, JSON Lines or YAML: OpenAI, Anthropic, Gemini, Bedrock or MCP tools; dsh-tool-search.json; Hermes' tools.tool_search; mcp.json of Claude Desktop, Cursor or VS Code.",
@@ -346,16 +302,20 @@ fn text_fields(language: Language, has_tools: bool) -> Markup {
         div.field {
             label for="file" { (language.say("Or files", "或上传文件")) }
             input #file type="file" name="file" multiple accept=".json,.jsonl,.jsonc,.yaml,.yml,application/json,text/plain";
+            @if has_files {
+                p.hint { (language.say("Choose again: ", "请重新选择：")) (files.join(", ")) }
+            }
         }
         div.field {
-            label for="group" { (language.say("Group of tools that name none", "未指定分组的工具归入")) }
-            input #group type="text" name="group" maxlength="128" autocomplete="off" placeholder="other";
+            label for="group" { (group_name(language)) }
+            input #group type="text" name="group" value=(typed.text("group")) maxlength="128" autocomplete="off" placeholder="other"
+                aria-invalid=[refused.contains(&"/group").then_some("true")];
         }
         @if has_tools {
             fieldset.choice {
                 legend { (language.say("And the tools that are there?", "已有的工具怎么办？")) }
-                label { input type="radio" name="how" value="add" checked; " " (language.say("Keep them; the same names are replaced", "保留，同名的替换")) }
-                label { input type="radio" name="how" value="replace"; " " (language.say("Replace them all", "全部替换")) }
+                label { input type="radio" name="how" value="add" checked[!replaces]; " " (language.say("Keep them; the same names are replaced", "保留，同名的替换")) }
+                label { input type="radio" name="how" value="replace" checked[replaces]; " " (language.say("Replace them all", "全部替换")) }
             }
         }
         button.btn.primary type="submit" name="do" value="text" data-busy=(language.say("Reading…", "读取中…")) {
@@ -364,8 +324,20 @@ fn text_fields(language: Language, has_tools: bool) -> Markup {
     }
 }
 
-fn server_form(place: &Place) -> Markup {
+fn server_form(place: &Place, form: &Form, outcome: &Outcome) -> Markup {
     let language = place.visitor.language;
+    let typed = if form.text("do") == "mcp" { Typed::of(form) } else { Typed::default() };
+    let refused = outcome.refused_at();
+    let most = LONGEST_LOOK.as_secs();
+    let takes = match language {
+        Language::English => format!(
+            "It takes {most} seconds at most, and nothing of it is stored before you apply. Servers kept in sync store what they read at once."
+        ),
+        Language::Chinese => {
+            format!("最多 {most} 秒；应用之前不会保存。保持同步的服务器会立即保存读取的内容。")
+        }
+    };
+    let busy = language.say("Asking… # s of at most ", "连接中… # 秒，最多 ");
     card(
         language.say("Ask an MCP server", "连接 MCP 服务器"),
         html! {
@@ -374,41 +346,17 @@ fn server_form(place: &Place) -> Markup {
         &html! {
             form.form method="post" action=(place.path(Step::Import.path())) {
                 (token(&place.visitor))
-                (server_fields(language, "", ""))
-                button.btn type="submit" name="do" value="mcp" data-busy=(language.say("Asking…", "连接中…")) {
-                    (language.say("List its tools", "列出工具"))
+                (server_fields(language, &typed, &refused))
+                div.actions {
+                    button.btn type="submit" name="do" value="mcp" data-busy={ (busy) (most) (language.say(" s", " 秒")) } {
+                        (language.say("List its tools", "列出工具"))
+                    }
+                    a.btn href=(place.path(Step::Import.path())) data-stop hidden { (language.say("Stop", "停止")) }
                 }
+                p.hint { (takes) }
             }
         },
     )
-}
-
-/// The fields that a server over HTTP is told by.
-pub(super) fn server_fields(language: Language, name: &str, url: &str) -> Markup {
-    html! {
-        div.two {
-            div.field {
-                label for="server-name" { (language.say("Name", "名称")) }
-                input #server-name type="text" name="name" value=(name) required maxlength="128" placeholder="github" autocomplete="off" spellcheck="false";
-            }
-            div.field.wide {
-                label for="server-url" { (language.say("Address", "地址")) }
-                input #server-url.mono type="text" inputmode="url" name="url" value=(url) required placeholder="https://mcp.example.com/mcp"
-                    spellcheck="false" autocomplete="off" aria-describedby="server-hint";
-                p.hint #server-hint {
-                    (language.say("Or a command that the operator allows: npx -y @scope/server", "或运维允许的命令：npx -y @scope/server"))
-                }
-            }
-            div.field {
-                label for="server-header" { (language.say("Header or variable", "请求头或变量")) }
-                input #server-header.mono type="text" name="header" placeholder="Authorization" autocomplete="off" spellcheck="false";
-            }
-            div.field {
-                label for="server-value" { (language.say("Its value", "请求头的值")) }
-                input #server-value type="password" name="header_value" placeholder="Bearer …" autocomplete="off" spellcheck="false";
-            }
-        }
-    }
 }
 
 /// The servers of an mcp.json that was read: their tools are not in it.
@@ -464,40 +412,5 @@ impl ServerShown {
     fn place(&self) -> String {
         let words = self.url.iter().chain(&self.command).chain(&self.args);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn raw(text: &str) -> Box<RawValue> {
-        RawValue::from_string(text.to_owned()).unwrap()
-    }
-
-    #[test]
-    fn new_tools_go_in_the_place_of_those_of_the_same_name() {
-        let before = vec![
-            raw(r#"{"name":"a"}"#),
-            raw(r#"{"name":"b","group":"g"}"#),
-            raw(r#"{"name":"g__c","uploaded_name":"c","group":"g"}"#),
-        ];
-        let new =
-            vec![raw(r#"{"name":"b","group":"g","description":"new"}"#), raw(r#"{"name":"c","group":"g"}"#)];
-        let all: Vec<String> = joined(before, new).iter().map(|entry| entry.get().to_owned()).collect();
-        assert_eq!(
-            all,
-            [
-                r#"{"name":"a"}"#,
-                r#"{"name":"b","group":"g","description":"new"}"#,
-                r#"{"name":"c","group":"g"}"#
-            ]
-        );
-    }
-
-    #[test]
-    fn core_tools_add_up() {
-        assert_eq!(union(Some(&json!(["a", "b"])), json!(["b", "c"])), json!(["a", "b", "c"]));
-        assert_eq!(union(None, json!(["a"])), json!(["a"]));
     }
 }

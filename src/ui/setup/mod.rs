@@ -6,9 +6,13 @@ mod import;
 mod lists;
 mod matcher;
 mod presets;
+mod refused;
 mod review;
 mod scope;
+mod server_form;
 mod servers;
+mod taken;
+mod told;
 mod versions;
 
 pub(super) use apply::{diff_list, difference};

@@ -1,0 +1,175 @@
+//! The fields that an MCP server is told by, and what they mean.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use crate::core::warning::{FieldError, pointer_push};
+use crate::http::problem::Problem;
+use crate::service::McpServerDocument;
+use crate::ui::form::Form;
+use crate::ui::language::Language;
+
+/// Rows for headers or variables that a page has where nothing was typed; more come by a button, or after these were stored.
+const ROWS: usize = 3;
+
+/// What stands in the fields of a server. Values of headers are never given back.
+#[derive(Debug, Default)]
+pub(super) struct Typed {
+    pub(super) name: String,
+    pub(super) url: String,
+    /// Names of headers or variables.
+    pub(super) headers: Vec<String>,
+    /// Names of those that are stored, which stay.
+    pub(super) kept: Vec<String>,
+}
+
+impl Typed {
+    pub(super) fn of(form: &Form) -> Self {
+        let (name, url) = (form.text("name").to_owned(), form.text("url").to_owned());
+        let headers = form.all("header").map(|name| name.trim().to_owned()).collect();
+        Self { name, url, headers, kept: Vec::new() }
+    }
+
+    /// With the names of what is stored for a server.
+    pub(super) fn with_kept(self, known: Option<&McpServerDocument>) -> Self {
+        let texts = known.into_iter().flat_map(|known| known.headers.iter().chain(&known.env));
+        let kept = texts.flat_map(|texts| texts.keys().cloned()).collect();
+        Self { kept, ..self }
+    }
+}
+
+/// The fields; `refused`: pointers of those that were not taken.
+pub(super) fn server_fields(language: Language, typed: &Typed, refused: &[&str]) -> Markup {
+    let is_bad = |ends: &[&str]| {
+        let is_bad = refused.iter().any(|pointer| ends.iter().any(|end| pointer.ends_with(end)));
+        is_bad.then_some("true")
+    };
+    let rows = typed.headers.len().max(ROWS);
+    html! {
+        div.two {
+            div.field {
+                label for="server-name" { (language.say("Name", "名称")) }
+                input #server-name type="text" name="name" value=(typed.name) required maxlength="128" placeholder="github" autocomplete="off" spellcheck="false"
+                    aria-invalid=[is_bad(&["/name"])];
+            }
+            div.field.wide {
+                label for="server-url" { (language.say("Address", "地址")) }
+                input #server-url.mono type="text" inputmode="url" name="url" value=(typed.url) required placeholder="https://mcp.example.com/mcp"
+                    spellcheck="false" autocomplete="off" aria-describedby="server-hint" aria-invalid=[is_bad(&["/url", "/command"])];
+                p.hint #server-hint {
+                    (language.say("Or a command that the operator allows: npx -y @scope/server", "或运维允许的命令：npx -y @scope/server"))
+                }
+            }
+        }
+        fieldset.choice {
+            legend { (language.say("Headers, or variables of a command", "请求头，或命令的变量")) }
+            @for name in &typed.kept {
+                label {
+                    input type="checkbox" name="forget" value=(name); " "
+                    code { (name) } " " span.note { (language.say("is stored and stays; tick to take it away", "已保存并保留；勾选则移除")) }
+                }
+            }
+            div #server-headers {
+                @for at in 0..rows {
+                    div.two {
+                        div.field {
+                            input.mono type="text" name="header" value=(typed.headers.get(at).map_or("", String::as_str)) placeholder="Authorization"
+                                autocomplete="off" spellcheck="false" aria-label={(language.say("Name of header or variable ", "请求头或变量名称 ")) (at + 1)};
+                        }
+                        div.field {
+                            input type="password" name="header_value" placeholder="Bearer …" autocomplete="off" spellcheck="false"
+                                aria-label={(language.say("Its value ", "对应的值 ")) (at + 1)};
+                        }
+                    }
+                }
+            }
+            button.btn.small type="button" hidden data-more="server-headers" { (language.say("One more", "再加一行")) }
+            p.hint { (language.say("A value without a name is Authorization. Values are sealed and never shown.", "未填名称的值视为 Authorization。值加密保存，不再显示。")) }
+        }
+    }
+}
+
+/// What the page calls the field at a pointer into a spec.
+pub(super) fn field_name(language: Language, pointer: &str) -> Option<String> {
+    let inside = pointer.strip_prefix("/server").unwrap_or(pointer);
+    let mut parts = inside.trim_start_matches('/').splitn(2, '/');
+    let name = match parts.next()? {
+        "name" => language.say("Name", "名称"),
+        "url" | "command" | "args" => language.say("Address", "地址"),
+        "resync_minutes" => language.say("Again every … minutes", "每隔…分钟"),
+        "watch" => language.say("Listen", "监听"),
+        "headers" => language.say("Header", "请求头"),
+        "env" => language.say("Variable", "变量"),
+        _ => return None,
+    };
+    Some(match parts.next() {
+        Some(of) if name != language.say("Address", "地址") => format!("{name} {of}"),
+        _ => name.to_owned(),
+    })
+}
+
+/// Where a server is, as it was typed: an address, or a command with its arguments, which the operator has to allow. What is
+/// beside it are headers of the one and variables of the other; those that are stored and were not typed stay, unless they were
+/// ticked to go.
+pub(super) fn server_spec(
+    form: &Form,
+    known: Option<&McpServerDocument>,
+) -> Result<Map<String, Value>, Problem> {
+    let place = form.text("url");
+    let mut spec = Map::new();
+    let is_address = place.contains("://");
+    if is_address {
+        spec.insert("url".to_owned(), place.into());
+    } else {
+        let mut words = place.split_whitespace();
+        spec.insert("command".to_owned(), words.next().unwrap_or_default().into());
+        spec.insert("args".to_owned(), words.collect());
+    }
+    let (key, stored) = if is_address {
+        ("headers", known.and_then(|known| known.headers.as_ref()))
+    } else {
+        ("env", known.and_then(|known| known.env.as_ref()))
+    };
+    let stored: Vec<&String> = stored.into_iter().flatten().map(|(name, _)| name).collect();
+    let mut texts = Map::new();
+    let mut faults = Vec::new();
+    for (name, text) in form.all("header").zip(form.all("header_value")) {
+        let (name, text) = (name.trim(), text.trim());
+        let name = match name {
+            "" if text.is_empty() => continue,
+            "" if is_address => "Authorization",
+            name => name,
+        };
+        let mut fault = |code, detail: &str| {
+            let mut pointer = format!("/{key}");
+            pointer_push(&mut pointer, name);
+            faults.push(FieldError::new(pointer, code, detail));
+        };
+        if texts.keys().any(|known: &String| known.eq_ignore_ascii_case(name)) {
+            fault("duplicate_name", "the name is there twice");
+        } else if !text.is_empty() {
+            texts.insert(name.to_owned(), text.into());
+        } else if !stored.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            fault("missing_value", "its value is missing");
+        }
+    }
+    let gone: Vec<&str> = form.all("forget").collect();
+    for name in stored {
+        let is_typed = texts.keys().any(|typed| typed.eq_ignore_ascii_case(name));
+        if !is_typed && !gone.contains(&name.as_str()) {
+            texts.insert(name.clone(), json!({"set": true}));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Problem::invalid(faults));
+    }
+    // Named even where there is none: what is not named at all stays as it is.
+    spec.insert(key.to_owned(), Value::Object(texts));
+    Ok(spec)
+}
+
+/// Where a server is, as it is typed.
+pub(super) fn place_of(server: &McpServerDocument) -> String {
+    let words = server.url.iter().chain(&server.command).chain(server.args.iter().flatten());
+    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+}
