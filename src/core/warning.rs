@@ -92,7 +92,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "The root of a tool's schema is no object: arguments are sent under the key `value`, and are not checked.",
     ),
     ("search_degraded", "A configured endpoint did not answer; keywords ranked."),
-    ("secret_cleared", "A stored secret was cleared, because its endpoint moved or its matcher is gone."),
+    (
+        "secret_cleared",
+        "A stored secret was cleared: its endpoint moved, its matcher is gone, or the write does not name it.",
+    ),
     ("secret_left_out", "An imported secret is not given back; the detail tells how to send it."),
     ("secret_missing", "A document says that a secret is set, but none is stored."),
     ("server_left_out", "An imported MCP server cannot be used; the detail tells why."),

@@ -14,6 +14,7 @@ use super::session::Session;
 use super::usage::scope_of;
 use super::{Error, Toolrack, blocking, lock};
 use crate::core::assemble::Answer;
+use crate::core::cache::CacheReason;
 use crate::core::digest::Digest;
 use crate::core::id::SessionKey;
 use crate::core::tokens;
@@ -97,7 +98,7 @@ pub struct LedgerDocument {
     pub tokens_answers: u64,
     /// `tokens_all` less `tokens_sent` and `tokens_answers`. Negative where more was spent than saved.
     pub saved: i64,
-    /// Assemblies with `cache.break`.
+    /// Assemblies with `cache.break`, but for those of an epoch: there the cache was cold anyway.
     pub cache_breaks: u64,
 }
 
@@ -160,7 +161,8 @@ impl AssemblyCost {
             all: answer.tokens.all as u64,
             sent: answer.tokens.sent() as u64,
             listing: answer.tokens.sent().saturating_sub(answer.tokens.tools) as u64,
-            breaks_cache: answer.cache.breaks,
+            // The cache was cold at an epoch: nothing was lost.
+            breaks_cache: answer.cache.breaks && answer.cache.reason != CacheReason::Epoch,
         }
     }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, Render, html};
 
 use super::language::{Language, number, percent};
+use super::translate::tell_warning;
 use crate::core::warning::Warning;
 
 /// How something stands; always with a word beside it.
@@ -87,7 +88,7 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
                     li {
                         code { (warning.code) } " "
                         @if let Some(tool) = &warning.tool { b { (tool) } ": " }
-                        (warning.detail)
+                        (tell_warning(language, warning.code, &warning.detail))
                     }
                 }
             }

@@ -10,6 +10,7 @@ use super::language::{Language, number};
 use super::layout::{Section, page};
 use super::parts::{State as Standing, head, notice, warnings};
 use super::reasons::{reason, still_works};
+use super::translate::tell;
 use super::visitor::Place;
 use super::{shown, turn};
 use crate::core::format::Format;
@@ -167,7 +168,7 @@ fn refused(language: Language, error: Error) -> Result<Markup, Problem> {
     if matches!(error.kind(), Kind::Unavailable | Kind::Internal) {
         return Err(error.into());
     }
-    Ok(notice(Standing::Bad, language.say("Not tried:", "未执行："), error.detail()))
+    Ok(notice(Standing::Bad, language.say("Not tried:", "未执行："), tell(language, error.detail())))
 }
 
 fn results(place: &Place, trial: &Trial) -> Markup {

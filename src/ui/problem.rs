@@ -7,6 +7,7 @@ use maud::html;
 use super::language::Language;
 use super::layout::{solo, url_part};
 use super::parts::{State, notice};
+use super::translate::tell;
 use super::{go, shown};
 use crate::http::pages::{SIGN_IN, Visit};
 use crate::http::problem::{Code, Problem};
@@ -22,14 +23,14 @@ pub(super) fn page(problem: &Problem, visit: &Visit<'_>) -> Response {
     let (title, advice) = words(language, problem.code());
     let mut response = if is_part {
         // htmx takes no answer of an error into the page; the status says that it is one for whoever looks.
-        shown(notice(State::Bad, title, problem.detail())).into_response()
+        shown(notice(State::Bad, title, tell(language, problem.detail()))).into_response()
     } else {
         let content = html! {
             h1 { (title) }
-            (notice(State::Bad, problem.code().title(), problem.detail()))
+            (notice(State::Bad, tell(language, problem.code().title()), tell(language, problem.detail())))
             @if !problem.errors().is_empty() {
                 ul.lines {
-                    @for error in problem.errors() { li { code { (error.pointer) } " " (error.detail) } }
+                    @for error in problem.errors() { li { code { (error.pointer) } " " (tell(language, &error.detail)) } }
                 }
             }
             p { (advice) }

@@ -5,6 +5,7 @@ import './sign_in.mjs';
 import './flow.mjs';
 import './conflict.mjs';
 import './alone.mjs';
+import './forms.mjs';
 import './pages.mjs';
 
 after(close);

@@ -158,7 +158,7 @@ describe('the setup flow', () => {
   });
 
   test('the scope step says where values come from', async () => {
-    await page.check('input[name=keep_missed_queries]');
+    await page.selectOption('#keep_missed_queries', 'on');
     await page.fill('#max_warm_tools', '6');
     await page.check('input[name=warm_policy][value=immediate]');
     await shot(page, 'scope');

@@ -62,7 +62,7 @@ await press(page, 'button[value=test]');
 await picture('matcher');
 await press(page, 'button[value=skip]');
 await page.waitForURL(/scope/);
-await page.check('input[name=keep_missed_queries]');
+await page.selectOption('#keep_missed_queries', 'on');
 await page.fill('#max_warm_tools', '6');
 await picture('scope');
 await on();

@@ -32,7 +32,7 @@ impl Sums {
         self.assemblies += 1;
         self.all += all.unwrap();
         self.sent += (all.unwrap() as i64 - saved.unwrap()) as u64;
-        self.breaks += u64::from(answer["cache"]["break"] == true);
+        self.breaks += u64::from(answer["cache"]["break"] == true && answer["cache"]["reason"] != "epoch");
     }
 
     fn search(&mut self, answer: &Answer) {

@@ -33,6 +33,12 @@ impl Browser {
         browser
     }
 
+    /// The same browser after its reader chose Chinese.
+    pub(crate) fn in_chinese(mut self) -> Self {
+        self.cookie += "; toolrack-language=zh";
+        self
+    }
+
     pub(crate) async fn get_with(&self, path: &str, more: &[(&str, &str)]) -> Answer {
         let headers = [&[("cookie", self.cookie.as_str())], more].concat();
         self.http.send(Method::GET, path, &headers, Bytes::new()).await

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use utoipa::ToSchema;
 
-use self::spec::{ReadSpec, StoredSpec, check_name};
+use self::spec::{ReadSpec, Said, StoredSpec, Text, check_name};
 use super::audit::{Actor, Subject};
 use super::scopes::{begun_too_many, last4};
 use super::{Error, Kind, Toolrack, now_ms, uncancelled};
@@ -188,7 +188,7 @@ impl Toolrack {
         let before = self.0.store.mcp_server(scope, name).await?;
         let mut warnings = Vec::new();
         let texts = self.kept_texts(before.as_ref(), &read, "", &mut warnings);
-        read.stored.texts.retain(|name| texts.iter().any(|(kept, _)| kept == name));
+        read.stored.texts = texts.iter().map(|(name, _)| name.clone()).collect();
         let secret = self.seal_texts(scope, name, &read.stored, &texts)?;
         let moved = match &before {
             Some(row) => stored_spec(row).map_err(Error::internal)?.origin() != read.stored.origin(),
@@ -270,15 +270,32 @@ impl Toolrack {
         let origin = read.stored.origin();
         let stored = before.map(|row| (row, self.open_texts(row).unwrap_or_default()));
         let moved = before.and_then(|row| row.secret.as_ref()).is_some_and(|secret| secret.origin != origin);
+        let before_names =
+            before.and_then(|row| stored_spec(row).ok()).map(|spec| spec.texts).unwrap_or_default();
+        let pointer = |name: &str| {
+            let mut pointer = format!("{root}/{}", read.stored.texts_key());
+            pointer_push(&mut pointer, name);
+            pointer
+        };
         let mut texts = Vec::new();
-        for (name, text) in &read.texts {
+        let wanted: Vec<Text> = match &read.said {
+            Said::Names(named) => {
+                let is_named = |name: &String| named.iter().any(|named| named.eq_ignore_ascii_case(name));
+                for name in before_names.iter().filter(|name| !is_named(name)) {
+                    let detail = "the stored text was removed, because this does not name it";
+                    warnings.push(Warning::new("secret_cleared", detail).at(pointer(name)));
+                }
+                read.texts.clone()
+            }
+            Said::Nothing => before_names.into_iter().map(|name| (name, None)).collect(),
+            Said::Null => Vec::new(),
+        };
+        for (name, text) in &wanted {
             let kept = || {
                 let (_, known) = stored.as_ref().filter(|_| !moved)?;
                 known.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, text)| text.clone())
             };
             let Some(text) = text.clone().or_else(kept) else {
-                let mut pointer = format!("{root}/{}", read.stored.texts_key());
-                pointer_push(&mut pointer, name);
                 let (code, detail) = if moved {
                     ("secret_cleared", "the stored text was cleared, because it was set for another place")
                 } else {
@@ -287,7 +304,7 @@ impl Toolrack {
                         "this says that it is set, but no text is stored; send the text itself",
                     )
                 };
-                warnings.push(Warning::new(code, detail).at(pointer));
+                warnings.push(Warning::new(code, detail).at(pointer(name)));
                 continue;
             };
             texts.push((name.clone(), text));

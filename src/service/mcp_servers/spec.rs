@@ -6,7 +6,7 @@
 use std::fmt;
 
 use secrecy::SecretString;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
@@ -49,15 +49,18 @@ pub struct McpServerSpec {
     /// Where the server is, over streamable HTTP. Either this or `command`.
     pub url: Option<String>,
     /// Headers for it, by name: each a text, or `{"set": true}` for the stored one, which is kept while scheme, host and port of the
-    /// URL stay. Never read back.
+    /// URL stay. Never read back. Without this key all that are stored stay; with it those that it does not name go, each with a
+    /// warning; `null` takes all away.
+    #[serde(deserialize_with = "null_or_object")]
     #[schema(value_type = Option<Object>)]
-    pub headers: Option<Map<String, Value>>,
+    pub headers: Option<Option<Map<String, Value>>>,
     /// A program that speaks MCP over its standard input and output; one that the settings name in `mcp.allow_commands`.
     pub command: Option<String>,
     pub args: Option<Vec<String>>,
     /// Its variables beside `PATH` and `HOME`, as `headers`; the stored ones are kept while command and arguments stay.
+    #[serde(deserialize_with = "null_or_object")]
     #[schema(value_type = Option<Object>)]
-    pub env: Option<Map<String, Value>>,
+    pub env: Option<Option<Map<String, Value>>>,
     /// Minutes between two syncs, up to 10080; 0 (default): by hand alone.
     #[schema(maximum = 10_080)]
     pub resync_minutes: Option<u32>,
@@ -66,6 +69,13 @@ pub struct McpServerSpec {
     /// Whether a sync gives the group of the server's name a description out of the server's own instructions, where the config
     /// has none. Default no: it is proposed in the answer.
     pub write_group_description: Option<bool>,
+}
+
+/// A key that is there, with or without a value: an absent one is `None` by default.
+fn null_or_object<'de, D: Deserializer<'de>>(
+    value: D,
+) -> Result<Option<Option<Map<String, Value>>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 impl fmt::Debug for McpServerSpec {
@@ -99,6 +109,18 @@ pub(super) type Text = (String, Option<SecretString>);
 pub(super) struct ReadSpec {
     pub stored: StoredSpec,
     pub texts: Vec<Text>,
+    pub said: Said,
+}
+
+/// What a spec says of the headers or variables that are stored.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// All stay.
+    Nothing,
+    /// None stays.
+    Null,
+    /// Those of these names.
+    Names(Vec<String>),
 }
 
 impl StoredSpec {
@@ -165,14 +187,21 @@ pub(super) fn read(spec: McpServerSpec, root: &str) -> Result<ReadSpec, Error> {
             reader.fault(&format!("/{key}"), "invalid_value", format!("this does not go with `{other}`"));
         }
     };
+    let entries = if spec.url.is_some() { &spec.headers } else { &spec.env };
+    let said = match &entries {
+        None => Said::Nothing,
+        Some(None) => Said::Null,
+        Some(Some(entries)) => Said::Names(entries.keys().cloned().collect()),
+    };
+    let entries = entries.clone().flatten();
     let texts = match (&spec.url, &spec.command) {
         (Some(_), None) => {
             idle("args", spec.args.is_some());
-            idle("env", spec.env.is_some());
-            reader.texts("headers", spec.headers.unwrap_or_default(), header)
+            idle("env", spec.env.as_ref().is_some_and(Option::is_some));
+            reader.texts("headers", entries.unwrap_or_default(), header)
         }
         (None, Some(command)) => {
-            idle("headers", spec.headers.is_some());
+            idle("headers", spec.headers.as_ref().is_some_and(Option::is_some));
             idle("watch", watch);
             reader.line("/command", command);
             let args = spec.args.iter().flatten();
@@ -180,7 +209,7 @@ pub(super) fn read(spec: McpServerSpec, root: &str) -> Result<ReadSpec, Error> {
             if args.count() > MAX_ARGS {
                 reader.fault("/args", "too_many", format!("at most {MAX_ARGS} arguments"));
             }
-            reader.texts("env", spec.env.unwrap_or_default(), variable)
+            reader.texts("env", entries.unwrap_or_default(), variable)
         }
         (Some(_), Some(_)) => {
             reader.fault("/command", "invalid_value", "a server has either a `url` or a `command`");
@@ -203,7 +232,7 @@ pub(super) fn read(spec: McpServerSpec, root: &str) -> Result<ReadSpec, Error> {
         watch,
         write_group_description: spec.write_group_description.unwrap_or(false),
     };
-    Ok(ReadSpec { stored, texts })
+    Ok(ReadSpec { stored, texts, said })
 }
 
 struct Reader<'a> {

@@ -87,7 +87,7 @@ pub struct UsageNumbers {
     /// Calls of tools: those that came back from `/v1/call` and `/v1/bridge` to be run, and those that assemblies of sessions
     /// told in `used` or `messages`, each once.
     pub calls: u64,
-    /// Assemblies that broke a session's prompt cache, by reason.
+    /// Assemblies that broke a session's prompt cache, by reason; not those that were told to be an epoch.
     pub cache_breaks: BTreeMap<String, u64>,
     /// Tools that entered the warm set of a session.
     pub warmed: u64,
@@ -187,6 +187,14 @@ pub struct MissedQueryDocument {
 }
 
 impl Toolrack {
+    /// The projects that a user's sessions name, by name: what their requests come to is counted there.
+    pub async fn projects_of(&self, user: &Id) -> Result<Vec<Id>, Error> {
+        let mut projects: Vec<Id> =
+            self.0.store.session_projects(user).await?.into_iter().flatten().collect();
+        projects.sort();
+        Ok(projects)
+    }
+
     /// What a scope's requests came to in the last days, today included: of the project if one is named, else of the user.
     pub async fn overview(
         &self,

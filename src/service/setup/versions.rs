@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::core::id::Scope;
+use crate::core::warning::Warning;
 use crate::service::scopes::Edit;
 use crate::service::{Actor, ConfigWritten, Error, Toolrack};
 use crate::store::ConfigVersion;
@@ -50,7 +51,8 @@ impl Toolrack {
         })
     }
 
-    /// Writes an earlier document of a config again. Its secrets stay where they belong to the same endpoint.
+    /// Writes an earlier document of a config again. Its secrets stay where they belong to the same endpoint; an endpoint that comes
+    /// back without its key is a warning.
     pub async fn restore_config(
         &self,
         actor: &Actor,
@@ -66,8 +68,27 @@ impl Toolrack {
             return Err(Error::invalid("/revision", "unknown", detail));
         };
         let document = Value::Object(document(version, 0).config);
-        self.edit_config(actor, scope, Edit::Restore(document), expected, dry_run).await
+        let mut written = self.edit_config(actor, scope, Edit::Restore(document), expected, dry_run).await?;
+        if changes_matcher(&written) && lacks_key(&written.config) {
+            let detail = "no key goes with this endpoint: keys are no part of versions; send it if the endpoint wants one";
+            let is_told = |warning: &Warning| warning.pointer.as_deref() == Some("/matcher/api_key");
+            if !written.warnings.iter().any(is_told) {
+                written.warnings.push(Warning::new("secret_missing", detail).at("/matcher/api_key"));
+            }
+        }
+        Ok(written)
     }
+}
+
+fn changes_matcher(written: &ConfigWritten) -> bool {
+    let changed = written.changes.changed.iter().map(|change| &change.key);
+    written.changes.added.iter().chain(changed).any(|key| key == "matcher")
+}
+
+/// Whether the endpoint of a config, as it is shown, goes without a key.
+fn lacks_key(config: &Map<String, Value>) -> bool {
+    let matcher = config.get("matcher").filter(|matcher| matcher.get("endpoint").is_some());
+    matcher.is_some_and(|matcher| matcher.pointer("/api_key/set") != Some(&Value::Bool(true)))
 }
 
 fn document(version: ConfigVersion, current: i64) -> ConfigVersionDocument {

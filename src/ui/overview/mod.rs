@@ -16,7 +16,8 @@ use super::language::{Language, number, percent, short};
 use super::layout::{Section, kind_name, page};
 use super::parts::{Share, State as Standing, figure, head, named_token_bar, notice, saved};
 use super::reasons::still_works;
-use super::visitor::Place;
+use super::translate::tell;
+use super::visitor::{Place, base};
 use super::{shown, turn};
 use crate::core::id::{Id, Scope};
 use crate::http::problem::Problem;
@@ -29,6 +30,9 @@ const PERIODS: [u32; 3] = [7, 30, 90];
 
 /// The period that is shown unless another one is asked for.
 const USUAL_PERIOD: u32 = 30;
+
+/// Projects that are linked where a user's requests are counted.
+const SHOWN_PROJECTS: usize = 20;
 
 /// What to show.
 #[derive(Debug, Default, Deserialize)]
@@ -65,6 +69,10 @@ pub(super) async fn show(
     let overview = service.overview(user.clone(), project.clone(), asked.days()).await?;
     let attention = service.attention(&place.scope, place.visitor.is_admin()).await?;
     let matcher = service.effective_config(user, project).await?.matcher;
+    let elsewhere = match &place.scope {
+        Scope::User(user) => service.projects_of(user).await?,
+        Scope::Project(_) => Vec::new(),
+    };
     let totals = &overview.totals;
     let is_used = totals.assemblies + totals.searches + totals.describes + totals.calls > 0;
     let content = if is_used {
@@ -92,6 +100,7 @@ pub(super) async fn show(
         (head(title, about(&place, &overview), Some(actions(&place, overview.days))))
         @if asked.applied == "1" { (applied(&place)) }
         (matcher_notice(&place, &matcher))
+        (counted_elsewhere(&place, &elsewhere))
         (content)
     };
     Ok(shown(page(&place, Section::Overview, title, &content)))
@@ -136,6 +145,28 @@ fn applied(place: &Place) -> Markup {
     notice(Standing::Ok, language.say("Applied.", "已应用。"), links)
 }
 
+/// Requests that name a project are counted there, which explains a user's small numbers.
+fn counted_elsewhere(place: &Place, projects: &[Id]) -> Markup {
+    let language = place.visitor.language;
+    let seen: Vec<Scope> = projects
+        .iter()
+        .map(|project| Scope::Project(project.clone()))
+        .filter(|project| place.visitor.covers(project))
+        .collect();
+    if seen.is_empty() {
+        return html! {};
+    }
+    let links = html! {
+        (language.say("Sessions of this user name a project, and what they come to is counted there: ", "此用户的会话指明了项目，其用量计入项目："))
+        @for (at, project) in seen.iter().take(SHOWN_PROJECTS).enumerate() {
+            @if at > 0 { ", " }
+            a href={ (base(project)) "/overview" } { (project.id()) }
+        }
+        @if seen.len() > SHOWN_PROJECTS { " … " (number(seen.len() - SHOWN_PROJECTS)) }
+    };
+    notice(Standing::Info, "", links)
+}
+
 /// A matcher that cannot be asked: what happened, what still works, what to do.
 fn matcher_notice(place: &Place, matcher: &MatcherState) -> Markup {
     let language = place.visitor.language;
@@ -149,7 +180,7 @@ fn matcher_notice(place: &Place, matcher: &MatcherState) -> Markup {
     };
     let text = html! {
         (still_works(language))
-        @if let Some(detail) = &matcher.detail { p.note { (detail) } }
+        @if let Some(detail) = &matcher.detail { p.note { (tell(language, detail)) } }
         p { a href=(place.path("setup/matcher")) { (language.say("Look at the matcher", "查看匹配器")) } }
     };
     notice(Standing::Bad, title, text)

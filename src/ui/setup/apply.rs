@@ -19,6 +19,7 @@ use crate::ui::go;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::token;
 use crate::ui::parts::{State as Standing, card, notice, warnings};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
 /// Names of one kind of change that are shown.
@@ -243,9 +244,9 @@ fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Respons
         Standing::Bad,
         language.say("This cannot be applied yet:", "暂时无法应用："),
         html! {
-            @if problem.errors().is_empty() { (problem.detail()) }
+            @if problem.errors().is_empty() { (tell(language, problem.detail())) }
             @else {
-                ul.lines { @for error in problem.errors() { li { code { (error.pointer) } " " (error.detail) } } }
+                ul.lines { @for error in problem.errors() { li { code { (error.pointer) } " " (tell(language, &error.detail)) } } }
             }
         },
     );

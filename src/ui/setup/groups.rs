@@ -15,6 +15,7 @@ use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::token;
 use crate::ui::parts::{Share, State as Standing, card, notice, tag, token_bar, warnings};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
 /// Tools of a group that are named.
@@ -163,7 +164,7 @@ fn group_fold(place: &Place, group: &ProposedGroup, all: &[ProposedGroup]) -> Ma
                         (token(&place.visitor))
                         input type="hidden" name="group" value=(group.name);
                         (notice(Standing::Info, language.say("It could be split:", "可以拆分："), html! {
-                            (split.reason) " "
+                            (tell(language, &split.reason)) " "
                             @for part in &split.parts { b { (part.name) } " (" (number(part.tools.len())) ") " }
                         }))
                         button.btn.small type="submit" name="do" value="split" { (language.say("Split", "拆分")) }
@@ -209,7 +210,7 @@ fn core(place: &Place, proposal: &Proposal) -> Markup {
                             input type="hidden" name="listed" value=(selector);
                             input type="checkbox" name="selector" value=(selector) checked[entry.origin == Origin::Existing];
                             " " span.name { (selector) } " "
-                            span.note { (number(entry.tokens)) (language.say(" tokens. ", " 词元。")) (entry.reason) }
+                            span.note { (number(entry.tokens)) (language.say(" tokens. ", " 词元。")) (tell(language, &entry.reason)) }
                         }
                     }
                 }
@@ -237,7 +238,7 @@ fn toolsets(language: Language, proposal: &Proposal) -> Markup {
                         div {
                             b { (set.name) } " "
                             @if set.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
-                            p.note { (set.description.as_deref().unwrap_or(&set.reason)) }
+                            p.note { (tell(language, set.description.as_deref().unwrap_or(&set.reason))) }
                         }
                         span.note { (set.groups.join(", ")) }
                     }
@@ -270,7 +271,7 @@ fn cost(language: Language, preview: &PreviewAnswer, with_proposal: Option<&Toke
                 @if let Some(proposed) = with_proposal {
                     p { (language.say("With the proposal: ", "采用建议后：")) b { (number(proposed.assembled)) } }
                 }
-                p.note { (now.listing.reason) }
+                p.note { (tell(language, &now.listing.reason)) }
             }
             table {
                 thead { tr {

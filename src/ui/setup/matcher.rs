@@ -8,7 +8,8 @@ use maud::{Markup, html};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
-use super::presets::PRESETS;
+use super::presets::{KINDS, Preset};
+use super::refused::refusal;
 use super::{Step, keep, set, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
@@ -17,6 +18,7 @@ use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::token;
 use crate::ui::parts::{State as Standing, card, notice, warnings};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
 /// Fields that are texts in the document.
@@ -55,20 +57,25 @@ pub(super) async fn save(
             draft.set_api_key(None);
             return keep(&service, &place, &mut draft, Step::Scope.path()).await;
         }
-        "preset" => {
-            if let Some(preset) = PRESETS.iter().find(|preset| preset.name == form.text("preset")) {
-                let matcher = json!({"endpoint": preset.endpoint, "model": preset.model});
-                set(&mut draft, "matcher", Some(matcher));
-                draft.set_api_key(None);
-            }
-            return keep(&service, &place, &mut draft, Step::Matcher.path()).await;
-        }
         _ => {}
     }
     let matcher = matcher_of(&form, draft.config.get("matcher"));
     set(&mut draft, "matcher", (!matcher.is_empty()).then(|| Value::Object(matcher.clone())));
-    if !form.text("api_key").is_empty() {
-        draft.set_api_key(Some(SecretString::from(form.text("api_key").to_owned())));
+    let typed_key = Some(form.text("api_key")).filter(|key| !key.is_empty());
+    let typed_key = typed_key.map(|key| SecretString::from(key.to_owned()));
+    let had_endpoint = !form.text("endpoint").is_empty();
+    if let Some(key) = typed_key.clone() {
+        draft.set_api_key(Some(key));
+    }
+    if let Some((kind, preset)) = Preset::of(form.text("preset")) {
+        let matcher = json!({"kind": kind, "endpoint": preset.endpoint, "model": preset.model});
+        set(&mut draft, "matcher", Some(matcher));
+        // A key that was typed beside no address is for the one that is chosen; one for another address is given up, and the
+        // page says so.
+        if let Some(key) = typed_key.filter(|_| !had_endpoint) {
+            draft.set_api_key(Some(key));
+        }
+        return keep(&service, &place, &mut draft, Step::Matcher.path()).await;
     }
     service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
     if form.text("do") != "test" {
@@ -142,11 +149,8 @@ async fn stored_key(service: &Toolrack, place: &Place) -> Result<Option<String>,
 fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: &Tried) -> Response {
     let language = place.visitor.language;
     let content = html! {
-        @if let Some(refusal) = &tried.refusal {
-            (notice(Standing::Bad, language.say("Not tried:", "未测试："), html! {
-                @if refusal.errors().is_empty() { (refusal.detail()) }
-                @for error in refusal.errors() { span { code { (error.pointer) } " " (error.detail) " " } }
-            }))
+        @if let Some(refusal_of) = &tried.refusal {
+            (refusal(language, language.say("Not tried:", "未测试："), refusal_of, |_| None))
         }
         (test_card(language, tried))
         div.columns {
@@ -232,7 +236,7 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &
             div.field {
                 label for="kind" { (language.say("What it does", "类型")) }
                 select #kind name="kind" {
-                    @for (kind, name) in [("rerank", language.say("Ranks texts (rerank)", "重排")), ("embedding", language.say("Makes vectors (embedding)", "向量"))] {
+                    @for (kind, name) in KINDS.map(|(kind, _)| (kind, kind_name(language, kind))) {
                         option value=(kind) selected[value("kind") == kind] { (name) }
                     }
                 }
@@ -282,6 +286,14 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &
     }
 }
 
+/// What the models of a kind do.
+fn kind_name(language: Language, kind: &str) -> &'static str {
+    match kind {
+        "embedding" => language.say("Makes vectors (embedding)", "向量"),
+        _ => language.say("Ranks texts (rerank)", "重排"),
+    }
+}
+
 /// As the config takes them; the first is the usual one.
 const DIALECTS: &[&str] =
     &["auto", "cohere", "tei", "dashscope", "nim", "voyage", "mixedbread", "pinecone", "elastic", "openai"];
@@ -292,12 +304,14 @@ fn presets(place: &Place) -> Markup {
         language.say("Providers", "服务商"),
         language.say("fills in address and model", "填入地址和模型"),
         &html! {
-            form.body method="post" action=(place.path(Step::Matcher.path())) {
-                (token(&place.visitor))
-                input type="hidden" name="do" value="preset";
-                div.actions {
-                    @for preset in PRESETS {
-                        button.btn.small type="submit" name="preset" value=(preset.name) { (preset.name) }
+            div.body {
+                @for (kind, presets) in KINDS {
+                    p.note { (kind_name(language, kind)) }
+                    // With the form, so that a key that was typed is not lost.
+                    div.actions {
+                        @for preset in presets {
+                            button.btn.small type="submit" form="matcher" name="preset" value={ (kind) " " (preset.name) } { (preset.name) }
+                        }
                     }
                 }
             }
@@ -316,7 +330,7 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
         &html! {
             div.body {
                 @match &answer.fault {
-                    Some(fault) => (notice(Standing::Bad, html! { code { (fault.reason) } }, &fault.detail)),
+                    Some(fault) => (notice(Standing::Bad, html! { code { (fault.reason) } }, tell(language, &fault.detail))),
                     None => (notice(Standing::Ok, language.say("It answers:", "响应正常："), html! {
                         (took) @if let Some(dialect) = answer.dialect { ", " (dialect) }
                     })),
@@ -324,7 +338,7 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
                 @if answer.fault.is_some() {
                     p { (language.say("Searches would go on by keywords, with this reason in the answer.", "搜索会改用关键词，并在响应中说明原因。")) }
                 }
-                @for note in &answer.notes { p.note { (note) } }
+                @for note in &answer.notes { p.note { (tell(language, note)) } }
                 @if let Some(score) = answer.min_score_proposed {
                     p { (language.say("Proposed lowest score:", "建议最低分数：")) " " b { (format!("{score:.3}")) } }
                 }

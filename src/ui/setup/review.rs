@@ -15,6 +15,7 @@ use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::layout::{token, with_query};
 use crate::ui::parts::{State as Standing, empty, notice, tag, warnings};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
@@ -183,13 +184,13 @@ fn kinds(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
                 (language.say("With remarks ", "有提示 ")) (number(answer.with_remarks))
             }
             @for count in found {
-                a href=(link(count.kind.as_str())) title=(count.costs) aria-current=[(filter.kind == count.kind.as_str()).then_some("true")] {
+                a href=(link(count.kind.as_str())) title=(tell(language, count.costs)) aria-current=[(filter.kind == count.kind.as_str()).then_some("true")] {
                     (name(language, count.kind)) " " (number(count.tools))
                 }
             }
         }
         @if let Some(kind) = Kind::parse(&filter.kind) {
-            p.bar { (kind.costs()) " " (kind.mends()) }
+            p.bar { (tell(language, kind.costs())) " " (tell(language, kind.mends())) }
         }
     }
 }
@@ -261,7 +262,7 @@ fn row(language: Language, tool: &ReviewedTool) -> Markup {
             td.number data-label=(language.say("Parameters", "参数")) { (number(tool.parameters)) }
             td.full {
                 @for remark in &tool.remarks {
-                    p { (tag(standing(remark.severity), name(language, remark.kind))) " " span.note { (remark.detail) } }
+                    p { (tag(standing(remark.severity), name(language, remark.kind))) " " span.note { (tell(language, &remark.detail)) } }
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Step, keep, set, step_page};
 use crate::core::id::Scope;
@@ -16,13 +16,17 @@ use crate::ui::form::Form;
 use crate::ui::language::Language;
 use crate::ui::layout::{kind_name, token};
 use crate::ui::parts::{State as Standing, card, notice, tag};
+use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
 /// Longest value that the table shows, in characters.
 const SHOWN_CHARS: usize = 160;
 
-/// Switches that the form shows, each off by default.
+/// Switches that the form shows.
 const SWITCHES: [&str; 3] = ["require_review_on_change", "keep_missed_queries", "management_tools"];
+
+/// What stands for "say nothing, so that another layer does".
+const INHERIT: &str = "inherit";
 
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
@@ -35,43 +39,44 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
     let changed = |key: &&String| draft.config.get(*key) != stored.config.get(*key);
     let keys: BTreeSet<&String> = draft.config.keys().chain(stored.config.keys()).collect();
     let changed = keys.into_iter().filter(changed).map(String::as_str).collect();
-    Ok(scope_page(&place, &draft, &effective, &changed))
+    // Of nobody: every key by default.
+    let default = service.effective_config(None, None).await?;
+    Ok(scope_page(&place, &draft, (&effective, &default), &changed))
 }
 
-/// Keeps the choices in the draft. What is as by default is not written down.
+/// Keeps the choices in the draft. What is inherited is not written down; what the form does not send stays.
 pub(super) async fn save(
     State(service): State<Toolrack>,
     place: Place,
     form: Form,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
-    let text = |name: &str| Some(form.text(name)).filter(|text| !text.is_empty());
-    set(
-        &mut draft,
-        "warm_policy",
-        text("warm_policy").filter(|policy| *policy != "inherit").map(Value::from),
-    );
-    set(&mut draft, "profile", text("profile").filter(|profile| *profile != "inherit").map(Value::from));
-    for name in ["max_warm_tools", "context_window"] {
-        let value = text(name).map(|text| text.parse::<u64>().map_or_else(|_| text.into(), Value::from));
-        set(&mut draft, name, value);
+    let is_chosen = |name: &str| form.has(name) && form.text(name) != INHERIT && !form.text(name).is_empty();
+    // What is no number is kept as it was typed: the application says where it stands.
+    let number = |text: &str| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
+    for name in ["warm_policy", "profile"].into_iter().filter(|name| form.has(name)) {
+        set(&mut draft, name, is_chosen(name).then(|| form.text(name).into()));
     }
-    let top_k = form.text("preload_top_k").parse::<u64>().unwrap_or(5);
-    let preload = if form.has("preload") {
-        Some(json!({"enabled": true, "top_k": top_k}))
-    } else {
-        switched_off(draft.config.get("preload"))
-    };
-    set(&mut draft, "preload", preload);
-    let hot = match (form.text("hot_tools"), draft.config.get("hot_tools")) {
-        ("propose", before) => Some(joined(before, json!({"enabled": true, "auto": false}))),
-        ("auto", before) => Some(joined(before, json!({"enabled": true, "auto": true}))),
-        (_, before) => switched_off(before),
-    };
-    set(&mut draft, "hot_tools", hot);
-    for name in SWITCHES {
-        let off = draft.config.get(name).filter(|value| **value == Value::Bool(false)).cloned();
-        set(&mut draft, name, if form.has(name) { Some(Value::Bool(true)) } else { off });
+    for name in ["max_warm_tools", "context_window"].into_iter().filter(|name| form.has(name)) {
+        set(&mut draft, name, is_chosen(name).then(|| number(form.text(name))));
+    }
+    for name in SWITCHES.into_iter().filter(|name| form.has(name)) {
+        set(&mut draft, name, is_chosen(name).then(|| Value::Bool(form.text(name) == "on")));
+    }
+    if form.has("preload") {
+        let mut shown = json!({"enabled": form.text("preload") == "on"});
+        if is_chosen("preload_top_k") {
+            shown["top_k"] = number(form.text("preload_top_k"));
+        }
+        // A layer has such an object as a whole: to inherit it is to say nothing of it.
+        let preload = is_chosen("preload").then(|| joined(draft.config.get("preload"), shown));
+        set(&mut draft, "preload", preload);
+    }
+    if form.has("hot_tools") {
+        let choice = form.text("hot_tools");
+        let shown = json!({"enabled": choice != "off", "auto": choice == "auto"});
+        let hot = is_chosen("hot_tools").then(|| joined(draft.config.get("hot_tools"), shown));
+        set(&mut draft, "hot_tools", hot);
     }
     keep(&service, &place, &mut draft, Step::Apply.path()).await
 }
@@ -89,15 +94,10 @@ fn joined(before: Option<&Value>, shown: Value) -> Value {
     Value::Object(all)
 }
 
-/// An object that is switched off: one that says so already stays as it is, since another layer may switch it on.
-fn switched_off(before: Option<&Value>) -> Option<Value> {
-    before.filter(|before| before.get("enabled") == Some(&Value::Bool(false))).cloned()
-}
-
 fn scope_page(
     place: &Place,
     draft: &SetupDraft,
-    effective: &EffectiveConfig,
+    (effective, default): (&EffectiveConfig, &EffectiveConfig),
     changed: &BTreeSet<&str>,
 ) -> Response {
     let language = place.visitor.language;
@@ -115,7 +115,7 @@ fn scope_page(
         div.columns {
             form.card.form method="post" action=(place.path(Step::Scope.path())) #scope {
                 (token(&place.visitor))
-                (fields(language, draft))
+                (fields(place, draft, &default.config))
             }
             (in_force(language, effective, changed))
         }
@@ -127,71 +127,114 @@ fn scope_page(
     step_page(place, Step::Scope, draft, (&title, who), &content, Some(on))
 }
 
-fn fields(language: Language, draft: &SetupDraft) -> Markup {
+/// What holds of a key where this scope says nothing: its default, in a project after what each user has.
+fn inherited(place: &Place, value: &str) -> String {
+    match (place.visitor.language, &place.scope) {
+        (Language::English, Scope::User(_)) => format!("As inherited: {value}, by default"),
+        (Language::English, Scope::Project(_)) => format!("As each user has it, else {value}, by default"),
+        (Language::Chinese, Scope::User(_)) => format!("继承：默认为{value}"),
+        (Language::Chinese, Scope::Project(_)) => format!("依各用户的设置，否则默认为{value}"),
+    }
+}
+
+fn fields(place: &Place, draft: &SetupDraft, default: &Map<String, Value>) -> Markup {
+    let language = place.visitor.language;
     let value = |name: &str| match draft.config.get(name) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let usual = |name: &str| match default.get(name).and_then(|entry| entry.get("value")) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => String::new(),
     };
     let member =
         |name: &str, member: &str| draft.config.get(name).and_then(|value| value.get(member)).cloned();
-    let is_on = |name: &str| draft.config.get(name) == Some(&Value::Bool(true));
-    let preloads = member("preload", "enabled") == Some(Value::Bool(true));
-    let hot = match (member("hot_tools", "enabled"), member("hot_tools", "auto")) {
-        (Some(Value::Bool(true)), Some(Value::Bool(true))) => "auto",
-        (Some(Value::Bool(true)), _) => "propose",
-        _ => "off",
+    let on_off = |is_on: bool| if is_on { language.say("on", "开") } else { language.say("off", "关") };
+    // On, off or nothing said, as the draft has it.
+    let switch = |name: &str, text: &str, is_on: Option<bool>, usual: bool| {
+        html! {
+            div.field {
+                label for=(name) { (text) }
+                select id=(name) name=(name) {
+                    option value=(INHERIT) selected[is_on.is_none()] { (inherited(place, on_off(usual))) }
+                    option value="on" selected[is_on == Some(true)] { (language.say("On", "开")) }
+                    option value="off" selected[is_on == Some(false)] { (language.say("Off", "关")) }
+                }
+            }
+        }
+    };
+    let flag = |name: &str, text: &str| {
+        switch(name, text, draft.config.get(name).and_then(Value::as_bool), usual(name) == "true")
+    };
+    let is_on =
+        |name: &str| draft.config.get(name).map(|value| value.get("enabled") == Some(&Value::Bool(true)));
+    let preloads = is_on("preload");
+    let hot = match (is_on("hot_tools"), member("hot_tools", "auto")) {
+        (Some(true), Some(Value::Bool(true))) => "auto",
+        (Some(true), _) => "propose",
+        (Some(false), _) => "off",
+        (None, _) => INHERIT,
     };
     let policies = [
-        ("inherit", language.say("As inherited", "继承")),
         ("immediate", language.say("At the next turn", "下一轮")),
         ("epoch", language.say("When the prompt cache is cold anyway", "提示缓存失效时")),
         ("off", language.say("Never; through the bridge only", "从不，仅通过桥接")),
     ];
+    let usual_policy = usual("warm_policy");
+    let usual_policy =
+        policies.iter().find(|(policy, _)| *policy == usual_policy).map_or("", |(_, name)| name);
+    let policy_inherited = inherited(place, &usual_policy.to_lowercase());
+    let hot_inherited = inherited(place, language.say("no", "否"));
     let hot_choices = [
+        (INHERIT, hot_inherited.as_str()),
         ("off", language.say("No", "否")),
         ("propose", language.say("Propose them here", "在此处建议")),
         ("auto", language.say("Put them into core at the start of a session", "会话开始时加入核心")),
     ];
+    let number_field = |name: &str, text: &str, limits: Option<(u32, u32)>| {
+        html! {
+            div.field {
+                label for=(name) { (text) }
+                input id=(name) type="number" min=[limits.map(|(min, _)| min)] max=[limits.map(|(_, max)| max)] name=(name) value=(value(name))
+                    placeholder=(usual(name)) aria-describedby={ (name) "-hint" };
+                p.hint id={ (name) "-hint" } { (language.say("Empty: ", "留空：")) (inherited(place, &usual(name))) }
+            }
+        }
+    };
     html! {
         fieldset.choice {
             legend { (language.say("When does a found tool enter the array?", "找到的工具何时进入数组？")) }
-            @for (policy, name) in policies {
+            @for (policy, name) in [(INHERIT, policy_inherited.as_str())].into_iter().chain(policies) {
                 label {
                     input type="radio" name="warm_policy" value=(policy)
-                        checked[value("warm_policy") == policy || (policy == "inherit" && value("warm_policy").is_empty())];
+                        checked[value("warm_policy") == policy || (policy == INHERIT && value("warm_policy").is_empty())];
                     " " (name)
                 }
             }
         }
         div.two {
-            div.field {
-                label for="max_warm_tools" { (language.say("Warm tools at most", "热集上限")) }
-                input #max_warm_tools type="number" min="0" max="64" name="max_warm_tools" value=(value("max_warm_tools")) placeholder="8";
-            }
-            div.field {
-                label for="context_window" { (language.say("Context window, tokens", "上下文窗口（词元）")) }
-                input #context_window type="number" name="context_window" value=(value("context_window")) placeholder="128000";
-            }
+            (number_field("max_warm_tools", language.say("Warm tools at most", "热集上限"), Some((0, 64))))
+            (number_field("context_window", language.say("Context window, tokens", "上下文窗口（词元）"), None))
         }
         div.field {
             label for="profile" { (language.say("Provider", "模型服务商")) }
             select #profile name="profile" {
-                option value="inherit" { (language.say("As inherited", "继承")) }
+                option value=(INHERIT) { (inherited(place, &usual("profile"))) }
                 @for profile in Profile::ALL.map(Profile::as_str) { option value=(profile) selected[value("profile") == profile] { (profile) } }
             }
             p.hint { (language.say("Whose limits every array keeps. A request may name another one.", "数组遵守其限制。请求可另行指定。")) }
         }
         fieldset.choice {
             legend { (language.say("First turn", "首轮")) }
-            label {
-                input type="checkbox" name="preload" checked[preloads]; " "
-                (language.say("Find tools for the first message before the model asks (needs a matcher)", "在模型请求之前先为首条消息查找工具（需要匹配器）"))
-            }
+            (switch("preload", language.say("Find tools for the first message before the model asks (needs a matcher)", "在模型请求之前先为首条消息查找工具（需要匹配器）"), preloads, false))
             div.field {
                 label for="preload_top_k" { (language.say("How many", "数量")) }
-                input #preload_top_k type="number" min="1" max="64" name="preload_top_k"
-                    value=(member("preload", "top_k").map_or_else(|| "5".to_owned(), |top| top.to_string()));
+                input #preload_top_k type="number" min="1" max="64" name="preload_top_k" placeholder="5"
+                    value=(member("preload", "top_k").map_or_else(String::new, |top| top.as_str().map_or_else(|| top.to_string(), str::to_owned)))
+                    aria-describedby="preload_top_k-hint";
+                p.hint #preload_top_k-hint { (language.say("Holds with On or Off; inherited, both come from the same place.", "与“开”或“关”一同生效；继承时两者来源相同。")) }
             }
         }
         fieldset.choice {
@@ -202,18 +245,9 @@ fn fields(language: Language, draft: &SetupDraft) -> Markup {
         }
         fieldset.choice {
             legend { (language.say("Trust", "信任")) }
-            label {
-                input type="checkbox" name="require_review_on_change" checked[is_on("require_review_on_change")]; " "
-                (language.say("A changed tool waits until an administrator approves it", "工具变更须经管理员批准"))
-            }
-            label {
-                input type="checkbox" name="keep_missed_queries" checked[is_on("keep_missed_queries")]; " "
-                (language.say("Keep the queries that found nothing, to mend them by aliases", "保留无结果的查询，以便用别名改进"))
-            }
-            label {
-                input type="checkbox" name="management_tools" checked[is_on("management_tools")]; " "
-                (language.say("Agents get two tools to set this up in a conversation; writing takes a setup key", "为代理提供两个工具，在对话中完成设置；写入需要 setup 密钥"))
-            }
+            (flag("require_review_on_change", language.say("A changed tool waits until an administrator approves it", "工具变更须经管理员批准")))
+            (flag("keep_missed_queries", language.say("Keep the queries that found nothing, to mend them by aliases", "保留无结果的查询，以便用别名改进")))
+            (flag("management_tools", language.say("Agents get two tools to set this up in a conversation; writing takes a setup key", "为代理提供两个工具，在对话中完成设置；写入需要 setup 密钥")))
         }
     }
 }
@@ -258,7 +292,7 @@ fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<
                     (notice(
                         if effective.matcher.status == "configured" { Standing::Ok } else { Standing::Warn },
                         html! { (language.say("Matcher in force:", "当前匹配器：")) " " (effective.matcher.status) },
-                        effective.matcher.detail.clone().unwrap_or_default(),
+                        tell(language, effective.matcher.detail.as_deref().unwrap_or_default()),
                     ))
                 }
             }

@@ -8,7 +8,7 @@ use crate::core::text::{clip, one_line};
 use crate::core::warning::Warning;
 use crate::service::{QuarantinedEntry, SetupDraft};
 use crate::ui::language::{Language, counted, number};
-use crate::ui::translate::tell;
+use crate::ui::translate::tell_warning;
 
 /// Imports that are told apart; what was told of older ones is counted.
 const MOST_IMPORTS: usize = 20;
@@ -139,7 +139,7 @@ pub(super) fn folds(language: Language, told: &[Told]) -> Markup {
                     li {
                         @if !note.name.is_empty() { b { (note.name) } " " }
                         @if let Some(name) = told.sources.get(note.of).filter(|_| told.sources.len() > 1) { span.note { (source(name)) " " } }
-                        code { (note.code) } " " (tell(language, &note.detail)) " "
+                        code { (note.code) } " " (tell_warning(language, &note.code, &note.detail)) " "
                         @if !note.place.is_empty() { code { (note.place) } }
                     }
                 }

@@ -1,15 +1,20 @@
 //! Earlier documents of a config, what each was, and putting one back.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use axum::extract::{Query, State};
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
 use serde::Deserialize;
+use serde_json::{Map, Value};
+use url::Url;
 
 use super::apply::{diff_list, difference};
+use crate::core::keys::KeyId;
 use crate::http::problem::Problem;
-use crate::service::Toolrack;
+use crate::service::{ConfigVersionDocument, Toolrack};
 use crate::ui::form::Form;
-use crate::ui::language::time;
+use crate::ui::language::{counted, time};
 use crate::ui::layout::{Section, page, token};
 use crate::ui::parts::{State as Standing, card, empty, head, notice, tag};
 use crate::ui::visitor::Place;
@@ -28,6 +33,8 @@ pub(super) async fn show(
     Query(done): Query<Done>,
 ) -> Result<Response, Problem> {
     let versions = service.config_versions(&place.scope).await?.versions;
+    let stored = service.config(&place.scope).await?.document;
+    let names = key_names(&service, &place, &versions).await;
     let language = place.visitor.language;
     let title = language.say("Earlier versions", "历史版本");
     let current = versions.iter().find(|version| version.current);
@@ -39,6 +46,9 @@ pub(super) async fn show(
         ), None))
         @if let Some(revision) = done.restored {
             (notice(Standing::Ok, html! { (language.say("Version ", "版本 ")) (revision) }, language.say("was put back.", "已恢复。")))
+            @if let [now, before, ..] = versions.as_slice() {
+                @if now.config.get("matcher") != before.config.get("matcher") && lacks_key(&stored, &now.config) { (keyless(&place)) }
+            }
         }
         @if versions.is_empty() {
             section.card {
@@ -48,18 +58,25 @@ pub(super) async fn show(
         } @else {
             (card(language.say("Versions", "版本"), "", &html! {
                 @for version in &versions {
+                    @let lines = difference(&now, &version.config);
                     details.fold {
                         summary {
                             (language.say("Version ", "版本 ")) (version.revision) " "
                             @if version.current { (tag(Standing::Ok, language.say("in force", "当前"))) }
-                            span.note { (time(version.at_ms)) " UTC, " (version.actor) }
+                            span.note {
+                                (time(version.at_ms)) " UTC"
+                                @if !version.actor.is_empty() { ", " (by(&names, &version.actor)) }
+                                @if !version.current {
+                                    ", " (counted(language, differing(&now, &version.config), "key differs", "keys differ", "项不同"))
+                                }
+                            }
                         }
                         @if version.current { pre tabindex="0" { (pretty(&version.config)) } }
                         @else {
-                            @let lines = difference(&now, &version.config);
                             @if lines.is_empty() { p.body { (language.say("The same as what is in force.", "与当前相同。")) } }
                             @else {
                                 (diff_list(&lines))
+                                @if lacks_key(&stored, &version.config) { (keyless(&place)) }
                                 form.body method="post" action=(place.path("setup/versions")) {
                                     (token(&place.visitor))
                                     input type="hidden" name="expected" value=(current.map_or(0, |current| current.revision));
@@ -77,7 +94,72 @@ pub(super) async fn show(
     Ok(shown(page(&place, Section::Setup, title, &content)))
 }
 
-fn pretty(config: &serde_json::Map<String, serde_json::Value>) -> String {
+/// How the keys that wrote versions are called, for who may see keys.
+async fn key_names(
+    service: &Toolrack,
+    place: &Place,
+    versions: &[ConfigVersionDocument],
+) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    if !place.visitor.is_admin() {
+        return names;
+    }
+    for actor in versions.iter().map(|version| &version.actor) {
+        let Ok(id) = actor.parse::<KeyId>() else { continue };
+        if names.contains_key(actor) {
+            continue;
+        }
+        // A key that was deleted has no name any more.
+        if let Ok(key) = service.key(id).await {
+            names.insert(actor.clone(), key.name);
+        }
+    }
+    names
+}
+
+/// Who wrote a version: a key by its name, which leads to it.
+fn by(names: &BTreeMap<String, String>, actor: &str) -> Markup {
+    html! {
+        @match names.get(actor) {
+            Some(name) => a href={ "/ui/keys/" (actor) } title=(actor) { (name) },
+            None => (actor),
+        }
+    }
+}
+
+/// How many keys of a config have other values.
+fn differing(now: &Map<String, Value>, then: &Map<String, Value>) -> usize {
+    let keys: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
+    keys.into_iter().filter(|key| now.get(*key) != then.get(*key)).count()
+}
+
+/// Whether the endpoint of a version would go without a key: there is none, or it belongs to another origin. Keys are no part of
+/// versions.
+fn lacks_key(stored: &Map<String, Value>, version: &Map<String, Value>) -> bool {
+    let origin = |config: &Map<String, Value>| {
+        let endpoint = config.get("matcher")?.get("endpoint")?.as_str()?;
+        Url::parse(endpoint).ok().map(|url| url.origin())
+    };
+    let has_key = stored
+        .get("matcher")
+        .is_some_and(|matcher| matcher.pointer("/api_key/set") == Some(&Value::Bool(true)));
+    origin(version).is_some_and(|wanted| !has_key || origin(stored) != Some(wanted))
+}
+
+fn keyless(place: &Place) -> Markup {
+    let language = place.visitor.language;
+    notice(
+        Standing::Warn,
+        language.say("No key goes with its endpoint.", "其端点没有密钥。"),
+        html! {
+            (language.say("Keys are no part of versions. If the endpoint wants one, enter it again under ", "密钥不属于版本。如端点需要密钥，请重新输入："))
+            a href=(place.path("setup/matcher")) { (language.say("Matcher", "匹配器")) }
+            (language.say(".", "。"))
+        },
+    )
+}
+
+fn pretty(config: &Map<String, Value>) -> String {
     serde_json::to_string_pretty(config).unwrap_or_default()
 }
 

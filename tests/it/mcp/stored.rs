@@ -91,6 +91,40 @@ async fn headers_stay_with_the_place_that_they_were_set_for() {
 }
 
 #[tokio::test]
+async fn headers_that_a_write_does_not_speak_of_stay_and_none_goes_in_silence() {
+    let app = private().await;
+    let user = app.user();
+    let url = "http://127.0.0.1:9/a";
+    let names = |answer: &serde_json::Value| {
+        answer["headers"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    put(&app, &user, "s", &json!({"url": url, "headers": {"X-Key": KEY, "X-Team": "a"}})).await;
+    let kept = put(&app, &user, "s", &json!({"url": url, "resync_minutes": 5})).await;
+    assert_eq!(
+        (names(&kept), &kept["warnings"]),
+        (vec!["X-Key".to_owned(), "X-Team".to_owned()], &json!([])),
+        "{kept}"
+    );
+    assert_eq!(kept["headers"]["X-Key"]["set"], true, "{kept}");
+    let fewer = put(&app, &user, "s", &json!({"url": url, "headers": {"X-Key": {"set": true}}})).await;
+    assert_eq!(names(&fewer), ["X-Key"], "{fewer}");
+    assert_eq!(
+        (&fewer["warnings"][0]["code"], &fewer["warnings"][0]["pointer"]),
+        (&json!("secret_cleared"), &json!("/headers/X-Team")),
+        "{fewer}"
+    );
+    let moved = put(&app, &user, "s", &json!({"url": "http://127.0.0.1:10/a"})).await;
+    assert_eq!(
+        (names(&moved).len(), &moved["warnings"][0]["code"]),
+        (0, &json!("secret_cleared")),
+        "{moved}"
+    );
+    put(&app, &user, "s", &json!({"url": url, "headers": {"X-Key": KEY}})).await;
+    let none = put(&app, &user, "s", &json!({"url": url, "headers": null})).await;
+    assert_eq!((names(&none).len(), &none["warnings"]), (0, &json!([])), "{none}");
+}
+
+#[tokio::test]
 async fn a_spec_is_refused_at_its_places() {
     let app = private().await;
     let user = app.user();
