@@ -31,10 +31,10 @@ fn english(page: &str) -> Vec<String> {
     let is_word =
         |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
     let is_english = |piece: &String| {
+        // What stands in quotation marks was asked for.
         let outside = piece.split('`').step_by(2).collect::<Vec<_>>().join(" · ");
-        let words: Vec<&str> =
-            outside.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';', ':'])).collect();
-        words.windows(A_SENTENCE).any(|words| words.iter().all(is_word))
+        let words: Vec<&str> = outside.split_whitespace().collect();
+        !piece.starts_with('“') && words.windows(A_SENTENCE).any(|words| words.iter().all(is_word))
     };
     seen(page).into_iter().filter(is_english).collect()
 }

@@ -188,6 +188,15 @@ async fn a_server_has_as_many_headers_as_it_wants_and_keeps_them() {
     browser.submit(&page, &[&server[..], &change].concat()).await.expect_status(303);
     assert_eq!(stored().await, ["Authorization", "X-More", "X-Zone"]);
 
+    // A server of an mcp.json brings the names of its headers along.
+    let file = json!({"mcpServers": {"notes": {"url": "https://notes.example/mcp", "headers": {"X-One": "a", "X-Two": "b"}}}});
+    let read =
+        browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", &file.to_string())]).await;
+    assert!(read.text().contains("name=\"headers\" value=\"X-One,X-Two\""), "{}", read.text());
+    let begun =
+        browser.page(&format!("{page}?name=notes&url=https://notes.example/mcp&headers=X-One,X-Two")).await;
+    assert!(begun.contains("value=\"X-One\"") && begun.contains("value=\"X-Two\""), "{begun}");
+
     let gone = browser.submit(&page, &[("do", "delete"), ("name", "files")]).await;
     let gone = browser.page(gone.header("location").unwrap()).await;
     assert!(gone.contains("Forgotten: files") && gone.contains("stay in the catalog"), "{gone}");

@@ -81,6 +81,32 @@ async fn choosing_a_provider_keeps_a_key_that_is_for_it_and_says_when_it_is_not(
         "{keyed}"
     );
     assert!(keyed.contains("value=\"embedding\" selected") && !keyed.contains(SECRET), "{keyed}");
+    // A key that is too long to be kept, and a number that is none, are told at their fields, and nothing typed is lost.
+    let long = "k".repeat(20_000);
+    for (field, value, told) in
+        [("api_key", long.as_str(), "<b>Key</b>"), ("top_n", "many", "<b>Matches asked for</b>")]
+    {
+        let typed = [
+            ("do", "test"),
+            ("endpoint", "https://api.jina.ai/v1/embeddings"),
+            ("query", "find it"),
+            (field, value),
+        ];
+        let refused = browser.submit(&page, &typed).await;
+        refused.expect_status(200);
+        assert!(
+            refused.text().contains(told) && refused.text().contains("value=\"find it\""),
+            "{field}: {refused:?}"
+        );
+        assert!(!refused.text().contains(&long), "{field}");
+    }
+    let typed = [
+        ("do", "on"),
+        ("endpoint", "https://api.jina.ai/v1/embeddings"),
+        ("kind", "embedding"),
+        ("top_n", ""),
+    ];
+    browser.submit(&page, &typed).await.expect_status(303);
     browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(303);
     let stored = user.client().get(&user.path(&["config"])).await.ok();
     assert_eq!(

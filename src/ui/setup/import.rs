@@ -378,13 +378,14 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                         div {
                             b { (server.name) } " " span.note { (server.transport) }
                             p.note.mono { (server.place()) }
-                            @if !server.headers.is_empty() {
-                                p.note { (language.say("Headers: ", "请求头：")) (server.headers.join(", ")) }
+                            @if !server.texts().is_empty() {
+                                p.note { (language.say("Headers or variables: ", "请求头或变量：")) (server.texts().join(", ")) }
                             }
                         }
                         form method="get" action=(place.path("setup/servers")) {
                             input type="hidden" name="name" value=(server.name);
                             input type="hidden" name="url" value=(server.place());
+                            input type="hidden" name="headers" value=(server.texts().join(","));
                             button.btn.small type="submit" { (language.say("Set up", "设置")) }
                         }
                     }
@@ -405,9 +406,16 @@ struct ServerShown {
     args: Vec<String>,
     #[serde(default)]
     headers: Vec<String>,
+    #[serde(default)]
+    env: Vec<String>,
 }
 
 impl ServerShown {
+    /// Names of its headers or variables.
+    fn texts(&self) -> &[String] {
+        if self.headers.is_empty() { &self.env } else { &self.headers }
+    }
+
     /// As it is typed into the form.
     fn place(&self) -> String {
         let words = self.url.iter().chain(&self.command).chain(&self.args);

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::presets::{KINDS, Preset};
-use super::refused::refusal;
+use super::refused::{is_mended_in_the_form, refusal};
 use super::{Step, keep, set, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
@@ -31,7 +31,8 @@ const NUMBERS: [&str; 3] = ["top_n", "max_documents", "timeout_ms"];
 #[derive(Default)]
 struct Tried {
     answer: Option<MatcherTestAnswer>,
-    refusal: Option<Problem>,
+    /// What was not done, and why.
+    refusal: Option<(&'static str, Problem)>,
     /// The sample query as it was typed.
     query: String,
 }
@@ -51,13 +52,10 @@ pub(super) async fn save(
     form: Form,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
-    match form.text("do") {
-        "skip" => {
-            set(&mut draft, "matcher", None);
-            draft.set_api_key(None);
-            return keep(&service, &place, &mut draft, Step::Scope.path()).await;
-        }
-        _ => {}
+    if form.text("do") == "skip" {
+        set(&mut draft, "matcher", None);
+        draft.set_api_key(None);
+        return keep(&service, &place, &mut draft, Step::Scope.path()).await;
     }
     let matcher = matcher_of(&form, draft.config.get("matcher"));
     set(&mut draft, "matcher", (!matcher.is_empty()).then(|| Value::Object(matcher.clone())));
@@ -77,7 +75,18 @@ pub(super) async fn save(
         }
         return keep(&service, &place, &mut draft, Step::Matcher.path()).await;
     }
-    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
+    if let Err(error) = service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await {
+        let problem = Problem::from(error);
+        // Only the key can be refused here; more than that is nothing that this page could mend.
+        if !is_mended_in_the_form(&problem) || problem.errors().is_empty() {
+            return Err(problem);
+        }
+        let not_kept = place.visitor.language.say("Not kept:", "未保存：");
+        let query = form.text("query").to_owned();
+        let tried = Tried { refusal: Some((not_kept, problem)), query, ..Tried::default() };
+        let stored = stored_key(&service, &place).await?;
+        return Ok(matcher_page(&place, &draft, stored.as_deref(), &tried));
+    }
     if form.text("do") != "test" {
         return Ok(crate::ui::go(&place.path(Step::Scope.path())));
     }
@@ -105,7 +114,9 @@ async fn try_out(
     let request = MatcherTestRequest { caller, draft: Some(input), matcher, query, within };
     match service.test_matcher(request).await.map_err(Problem::from) {
         Ok(answer) => tried.answer = Some(answer),
-        Err(problem) if problem.code() == Code::InvalidRequest => tried.refusal = Some(problem),
+        Err(problem) if problem.code() == Code::InvalidRequest => {
+            tried.refusal = Some((place.visitor.language.say("Not tried:", "未测试："), problem));
+        }
         Err(problem) => return Err(problem),
     }
     Ok(tried)
@@ -149,8 +160,8 @@ async fn stored_key(service: &Toolrack, place: &Place) -> Result<Option<String>,
 fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: &Tried) -> Response {
     let language = place.visitor.language;
     let content = html! {
-        @if let Some(refusal_of) = &tried.refusal {
-            (refusal(language, language.say("Not tried:", "未测试："), refusal_of, |_| None))
+        @if let Some((title, problem)) = &tried.refusal {
+            (refusal(language, title, problem, |pointer| field_name(language, pointer)))
         }
         (test_card(language, tried))
         div.columns {
@@ -284,6 +295,24 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &
         }
         p.note { (language.say("Queries and tool texts go to this host, and nowhere else.", "查询和工具文本只发送到该主机。")) }
     }
+}
+
+/// What the page calls the field at a pointer of a refusal.
+fn field_name(language: Language, pointer: &str) -> Option<String> {
+    let name = match pointer.rsplit('/').next()? {
+        "endpoint" => language.say("Endpoint", "端点"),
+        "model" => language.say("Model", "模型"),
+        "api_key" => language.say("Key", "密钥"),
+        "query" => language.say("Sample query", "示例查询"),
+        "dialect" => language.say("Shape of requests", "请求格式"),
+        "timeout_ms" => language.say("Time-out, ms", "超时（毫秒）"),
+        "top_n" => language.say("Matches asked for", "返回数量"),
+        "max_documents" => language.say("Tools sent at most", "最多发送工具数"),
+        "min_score" => language.say("Lowest score that counts", "最低分数"),
+        "instruction" => language.say("Instruction", "指令"),
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
 /// What the models of a kind do.

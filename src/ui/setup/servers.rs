@@ -19,12 +19,17 @@ use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
+/// Rows for headers that a link begins the form with: as many as a server may have.
+const MOST_BEGUN: usize = 32;
+
 /// What led here: fields to begin the form with, or a server that was forgotten.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Begun {
     name: String,
     url: String,
+    /// Names of headers or variables that want a value, with commas between them.
+    headers: String,
     forgotten: String,
 }
 
@@ -46,7 +51,10 @@ pub(super) async fn show(
         return Ok(shown(list(&place, &servers)));
     }
     let known = servers.iter().find(|server| server.name == begun.name);
-    let typed = Typed { name: begun.name, url: begun.url, ..Typed::default() }.with_kept(known);
+    let mut typed = Typed { name: begun.name, url: begun.url, ..Typed::default() }.with_kept(known);
+    let wanted = begun.headers.split(',').filter(|name| !name.is_empty()).take(MOST_BEGUN);
+    let wanted: Vec<String> = wanted.map(str::to_owned).filter(|name| !typed.kept.contains(name)).collect();
+    typed.headers = wanted;
     let (minutes, watches) = known.map_or((0, false), |known| (known.resync_minutes, known.watch));
     let filled = Filled { typed, minutes: minutes.to_string(), watches, problem: None };
     Ok(servers_page(&place, &servers, &filled, &begun.forgotten))

@@ -35,6 +35,7 @@ pub(super) const ROWS: &[Row] = &[
     ("There is no room for this write", "没有空间写入"),
     ("Something went wrong inside the service", "服务内部出错"),
     // What some of them say.
+    ("there is nothing at this path", "此路径没有内容"),
     ("this form is from before you signed in; load the page again", "此表单早于您的登录；请重新加载页面"),
     ("this draft was changed in another window in the meantime", "此草稿已在另一窗口中更改"),
     ("this form cannot be read", "无法读取此表单"),

@@ -144,6 +144,11 @@ pub(super) const ROWS: &[Row] = &[
         "{} regular expression(s) are not checked: unusable or too large",
         "{0} 个正则表达式不检查：无法使用或过大",
     ),
+    (
+        "value is not valid under any of the schemas listed in the {} keyword",
+        "值不符合 {0} 关键字下的任何模式",
+    ),
+    ("{} is not of type {}", "{0} 不是 {1} 类型"),
     // Of providers.
     ("{}: the name is sent as `{}`", "{0}：名称以 `{1}` 发送"),
     ("{}: the description is cut at {} characters", "{0}：描述在 {1} 个字符处截断"),

@@ -21,6 +21,108 @@ pub(super) const ROWS: &[Row] = &[
         "`api_key` says that one is set, but none is stored; send the key itself",
         "`api_key` 表示已设置，但没有已保存的密钥；请发送密钥本身",
     ),
+    (
+        "this header says that it is set, but no text is stored; send the text itself",
+        "此请求头表示已设置，但没有已保存的内容；请发送内容本身",
+    ),
+    (
+        "this says that it is set, but no text is stored; send the text itself",
+        "此项表示已设置，但没有已保存的内容；请发送内容本身",
+    ),
+    (
+        "a header says that it is set, but no text is stored for this endpoint; send the text itself",
+        "请求头表示已设置，但此端点没有已保存的内容；请发送内容本身",
+    ),
+    (
+        "the stored text was cleared, because it was set for another place",
+        "已保存的内容已清除，因为它是为另一位置设置的",
+    ),
+    ("the stored text was removed, because this does not name it", "已保存的内容已移除，因为此次写入未提及"),
+    (
+        "no key goes with this endpoint: keys are no part of versions; send it if the endpoint wants one",
+        "此端点没有密钥：密钥不属于版本；如端点需要，请发送",
+    ),
+    ("`{}` in `core` means no tool of these catalogs", "`core` 中的 `{0}` 在这些目录中没有对应工具"),
+    ("`{}` in `core` means {} tools; all of them are core", "`core` 中的 `{0}` 指 {1} 个工具；它们都是核心"),
+    ("`{}` stands in several groups; the one of `{}` is `{}`", "`{0}` 存在于多个分组；`{1}` 中的是 `{2}`"),
+    (
+        "user and project both have `{}`; the user's definition is used",
+        "用户和项目都有 `{0}`；采用用户的定义",
+    ),
+    (
+        "user and project both have `{}`; the project's (it says override) definition is used",
+        "用户和项目都有 `{0}`；采用项目的定义（其中写明 override）",
+    ),
+    (
+        "its texts hold {} characters that are not shown; no model gets to see them",
+        "其文本含有 {0} 个不可见字符；模型不会看到",
+    ),
+    (
+        "the schema's root is no object: arguments are sent under the key `value`, and are not checked",
+        "模式的根不是对象：参数放在键 `value` 下发送，且不检查",
+    ),
+    (
+        "the uploaded version waits for an administrator; the approved one stays in use",
+        "上传的版本等待管理员批准；继续使用已批准的版本",
+    ),
+    ("{} more tools are held", "另有 {0} 个工具等待批准"),
+    ("{} more tools were not taken", "另有 {0} 个工具未采用"),
+    ("{} more tools have suspicious texts", "另有 {0} 个工具的文本可疑"),
+    ("the same holds for {} more tools", "另有 {0} 个工具也是如此"),
+    ("{} more warnings are not listed", "另有 {0} 条提示未列出"),
+    ("{} more faults are not listed", "另有 {0} 处错误未列出"),
+    ("`{}` limits descriptions; the listing stands beside the tools", "`{0}` 限制描述长度；清单放在工具旁"),
+    (
+        "`listing` is off: the model sees deferred tools only through tool_search",
+        "`listing` 已关闭：模型只能通过 tool_search 看到延迟加载的工具",
+    ),
+    (
+        "a budget of {} tokens is too small for any group; the listing is its header alone",
+        "{0} 词元的预算容不下任何分组；清单只有标题",
+    ),
+    (
+        "the description is longer than the format allows and was cut; tool_describe has all of it",
+        "描述超过格式允许的长度，已截断；tool_describe 提供全文",
+    ),
+    ("there are no tools: the catalogs of this request are empty", "没有工具：此请求的目录为空"),
+    ("no tool is left in the catalog", "目录中没有剩下工具"),
+    ("no tool is left after {}", "应用 {0} 后没有剩下工具"),
+    ("there is no tool `{}`", "没有工具 `{0}`"),
+    ("there is no toolset `{}`; it adds nothing", "没有工具集 `{0}`；不增加内容"),
+    ("`{}` is not in the catalog; nothing was removed for it", "`{0}` 不在目录中；没有为其移除内容"),
+    (
+        "`{}` has no exposure `{}`; deferred tools are reached through the bridge",
+        "`{0}` 不支持 `{1}`；通过桥接使用延迟加载的工具",
+    ),
+    (
+        "left out of the array: {}; tool_search and tool_call still reach it",
+        "不在数组中：{0}；仍可通过 tool_search 和 tool_call 使用",
+    ),
+    (
+        "sent without strict mode: the provider takes no more strict tools in one request",
+        "未以严格模式发送：服务商单次请求不接受更多严格工具",
+    ),
+    (
+        "the matcher's endpoint did not answer ({}); keywords ranked",
+        "匹配器端点没有应答（{0}）；由关键词排序",
+    ),
+    ("there is no `matcher` whose endpoint could rank", "没有可排序的 `matcher` 端点"),
+    ("`warm_policy` is off", "`warm_policy` 已关闭"),
+    ("`max_warm_tools` is 0", "`max_warm_tools` 为 0"),
+    (
+        "with kind `embedding` the model is told in `model`; this key does nothing",
+        "kind 为 `embedding` 时模型写在 `model` 中；此项不起作用",
+    ),
+    (
+        "with kind `embedding` the address is told in `endpoint`; this key does nothing",
+        "kind 为 `embedding` 时地址写在 `endpoint` 中；此项不起作用",
+    ),
+    ("without an `embedding_model` this key does nothing", "没有 `embedding_model` 时此项不起作用"),
+    (
+        "not taken in group `{}`: a tool of this name was approved in another group and was removed; with `require_review_on_change` none comes in its place",
+        "未采用分组 `{0}` 中的工具：同名工具曾在另一分组获批准并已移除；启用 `require_review_on_change` 时不会取代它",
+    ),
+    ("{} is out of range; {} is used", "{0} 超出范围；采用 {1}"),
 ];
 
 /// What a warning of this code means.
