@@ -1,6 +1,6 @@
 //! Syncs that nobody asks for: by the clock, and when a watched server tells that its tools changed.
 //!
-//! One task goes round; servers that are due are read one after another. Watched servers have a task each, a few of them.
+//! One task goes round; servers that are due are read one after another, each by one process. Watched servers have a task each, a few of them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ const ROUND: Duration = Duration::from_secs(15);
 
 /// Servers that are read in one round at most.
 const MAX_DUE: u32 = 64;
+
+/// A server that is being read is due again after this time, should its process end meanwhile.
+const CLAIM_MS: i64 = 10 * 60 * 1_000;
 
 /// Most servers that are watched by one process.
 const MAX_WATCHED: u32 = 16;
@@ -66,7 +69,13 @@ impl Toolrack {
             Err(error) => return tracing::warn!(%error, "could not look for MCP servers that are due"),
         };
         for row in due {
-            self.sync_by_itself(row).await;
+            // Another process may take it, or an administrator may write it meanwhile.
+            let until = now_ms() + CLAIM_MS;
+            match self.0.store.claim_mcp_server(&row.scope, &row.name, row.next_sync_at_ms, until).await {
+                Ok(true) => self.sync_by_itself(row).await,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, server = row.name, "an MCP server could not be read"),
+            }
         }
     }
 

@@ -96,6 +96,16 @@ pub trait McpServerStore {
     /// Up to `limit` servers that are due by now, the longest due first.
     async fn due_mcp_servers(&self, now_ms: i64, limit: u32) -> Result<Vec<McpServerRow>, StoreError>;
 
+    /// Takes a server that is due at a time, so that it is due at another one; whether it still was. Of several processes one
+    /// takes it.
+    async fn claim_mcp_server(
+        &self,
+        scope: &Scope,
+        name: &str,
+        due_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, StoreError>;
+
     /// Up to `limit` servers that are to be watched, the ones that were written first come first.
     async fn watched_mcp_servers(&self, limit: u32) -> Result<Vec<McpServerRow>, StoreError>;
 }

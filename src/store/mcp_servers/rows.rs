@@ -84,6 +84,17 @@ impl<E: Engine> McpServerStore for SqlStore<E> {
         self.writer.submit(NoteMcpSync { scope: scope.clone(), name, written_at_ms, note }).await
     }
 
+    async fn claim_mcp_server(
+        &self,
+        scope: &Scope,
+        name: &str,
+        due_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let claim = ClaimMcpServer { scope: scope.clone(), name: name.to_owned(), due_ms, until_ms };
+        self.writer.submit(claim).await
+    }
+
     async fn due_mcp_servers(&self, now_ms: i64, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
         let read = self.read(|mut reader| async move {
             let query = sqlx::query(sql::DUE).bind(now_ms).bind(i64::from(limit));
@@ -159,6 +170,27 @@ impl<E: Engine> Operation<E> for DeleteMcpServer {
             note::<E>(connection, audit, None, None).await?;
         }
         Ok(there)
+    }
+}
+
+struct ClaimMcpServer {
+    scope: Scope,
+    name: String,
+    due_ms: i64,
+    until_ms: i64,
+}
+
+impl<E: Engine> Operation<E> for ClaimMcpServer {
+    type Output = bool;
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
+        let claim = sqlx::query(sql::CLAIM)
+            .bind(self.scope.kind())
+            .bind(self.scope.id().as_str())
+            .bind(self.name.as_str())
+            .bind(self.due_ms)
+            .bind(self.until_ms);
+        Ok(E::rows_affected(&claim.execute(connection).await?) > 0)
     }
 }
 

@@ -39,6 +39,10 @@ pub(super) const PUT: &str = "INSERT INTO mcp_servers (kind, id, name, spec, wat
 
 pub(super) const DELETE: &str = "DELETE FROM mcp_servers WHERE kind = $1 AND id = $2 AND name = $3";
 
+/// Only where it is still due at $4.
+pub(super) const CLAIM: &str = "UPDATE mcp_servers SET next_sync_at = $5 \
+     WHERE kind = $1 AND id = $2 AND name = $3 AND next_sync_at = $4";
+
 pub(super) const NOTE: &str = "UPDATE mcp_servers SET next_sync_at = $5, failures = $6, last_sync_at = $7, \
      last_status = $8, tools = COALESCE(CAST($9 AS BIGINT), tools) \
      WHERE kind = $1 AND id = $2 AND name = $3 AND written_at = $4";
