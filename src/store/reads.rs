@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::engine::Engine;
 use super::failures::{Retry, retry};
-use super::pulse::Pulse;
+use super::pulse::{Pulse, silent};
 use super::{Observe, Observed, SqlStore, StoreError};
 
 /// Time between two attempts.
@@ -21,8 +21,8 @@ const RETRY_EVERY: Duration = Duration::from_millis(100);
 /// Longest time for one read; the server gives up earlier (`statement_timeout`), if its answer gets through.
 const LONGEST_READ: Duration = Duration::from_secs(40);
 
-/// How long a look at whether reads work may take. Who asks gives up after some seconds.
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// How long a look at whether reads work may take. Who asks gives up after some seconds, and the server is asked after it.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 /// How long a connection may take to become free again. One that takes longer is closed.
 const LONGEST_RETURN: Duration = Duration::from_secs(5);
@@ -103,18 +103,18 @@ impl<E: Engine> SqlStore<E> {
         }
     }
 
-    /// Whether a read works at present.
+    /// Whether a read works at present, or would if not all connections were in use.
     pub(super) async fn look(&self) -> Result<(), StoreError> {
         let look = self.read(|mut reader| async move {
             let one = sqlx::query_as("SELECT CAST(1 AS BIGINT)");
             let _: Option<(i64,)> = one.fetch_optional(&mut *reader).await?;
             Ok(())
         });
-        match self.readers.pulse {
-            Some(_) => {
-                timeout(LONGEST_LOOK, look).await.unwrap_or_else(|_| Err(super::pulse::silent().into()))
-            }
-            None => look.await,
+        let Some(pulse) = &self.readers.pulse else { return look.await };
+        match timeout(LONGEST_LOOK, look).await {
+            Ok(looked) => looked,
+            Err(_) if pulse.is_there().await => Ok(()),
+            Err(_) => Err(silent().into()),
         }
     }
 }

@@ -18,6 +18,9 @@ const FINDERS: usize = 4;
 /// What an answer may take: a few times as long as a request waits for a server that is away.
 const HANGS: Duration = Duration::from_secs(30);
 
+/// Between two requests of a client.
+const PACE: Duration = Duration::from_millis(5);
+
 /// Tools that are found in a session before the next one begins.
 const FOUND: [&str; 5] = ["amber", "blue", "crimson", "denim", "emerald"];
 
@@ -135,6 +138,7 @@ impl Shared {
         };
         let (status, retry) = (answer.status().as_u16(), answer.headers().contains_key("retry-after"));
         let text = answer.text().await.unwrap_or_default();
+        tokio::time::sleep(PACE).await;
         match status {
             200 => {
                 self.answered.fetch_add(1, Ordering::Relaxed);
