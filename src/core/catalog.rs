@@ -127,11 +127,12 @@ pub struct Incoming {
 }
 
 impl Catalog {
-    /// Puts a catalog together. `known` gives tools of an earlier version, which are shared where name and content
-    /// are the same. Tools must be unique by (group, name).
-    pub fn build(incoming: Vec<Incoming>, known: &Self) -> (Self, Vec<Warning>) {
+    /// Puts a catalog together. `known` are catalogs whose tools are shared where name and content are the same, those of the first one
+    /// before others. Tools must be unique by (group, name).
+    pub fn build(incoming: Vec<Incoming>, known: &[&Self]) -> (Self, Vec<Warning>) {
+        let all = known.iter().rev().flat_map(|known| &known.tools);
         let known: HashMap<(&str, Digest), &Arc<CatalogTool>> =
-            known.tools.iter().map(|tool| ((&*tool.stored_name, tool.tool.digest()), tool)).collect();
+            all.map(|tool| ((&*tool.stored_name, tool.tool.digest()), tool)).collect();
         let sorted: BTreeMap<ToolKey, Incoming> =
             incoming.into_iter().map(|entry| (entry.tool.key(), entry)).collect();
         let (mut content, mut bytes) = (Hasher::default(), Hasher::default());
@@ -345,12 +346,17 @@ pub struct Change {
 
 /// The change that leaves exactly `tools`.
 pub fn replace(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>) -> Change {
-    let mut change = change_to(current, tools);
+    replace_by(current, tools, None)
+}
+
+/// The same where a catalog of these tools was made before, as it is when they were read: what was counted for it is not counted again.
+pub fn replace_by(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>, read: Option<&Catalog>) -> Change {
+    let mut change = change_to(current, tools, read);
     change.warnings.append(&mut lookalike::warnings(&change.catalog, |_| true));
     change
 }
 
-fn change_to(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>) -> Change {
+fn change_to(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>, read: Option<&Catalog>) -> Change {
     let before: HashMap<ToolKey, &Arc<CatalogTool>> =
         current.tools.iter().map(|tool| (tool.tool.key(), tool)).collect();
     let incoming = tools
@@ -362,7 +368,8 @@ fn change_to(current: &Catalog, tools: BTreeMap<ToolKey, Arc<Tool>>) -> Change {
         })
         .map(|tool| Incoming { tool, counts: None })
         .collect();
-    let (catalog, warnings) = Catalog::build(incoming, current);
+    let known: Vec<&Catalog> = std::iter::once(current).chain(read).collect();
+    let (catalog, warnings) = Catalog::build(incoming, &known);
     let mut change = Change {
         added: Vec::new(),
         changed: Vec::new(),
@@ -426,7 +433,7 @@ pub fn patch(
     }
     let uploaded: HashSet<ToolKey> = upsert.keys().cloned().collect();
     tools.extend(upsert);
-    let mut change = change_to(current, tools);
+    let mut change = change_to(current, tools, None);
     warnings.append(&mut change.warnings);
     warnings.append(&mut lookalike::warnings(&change.catalog, |key| uploaded.contains(key)));
     Ok(Change { warnings, ..change })
@@ -475,6 +482,19 @@ mod tests {
         assert_eq!(ab.rejected, ["duplicate_name"]);
         let kept = |upload: &Upload| upload.tools.values().map(|tool| tool.digest()).collect::<Vec<_>>();
         assert_eq!(kept(&ab), kept(&ba));
+    }
+
+    #[test]
+    fn tools_that_were_read_before_are_not_counted_again() {
+        let (a, b) = (r#"{"name": "a", "description": "One."}"#, r#"{"name": "b", "description": "Two."}"#);
+        let read = replace(&Catalog::default(), upload(&[a, b]).tools).catalog;
+        let current = replace(&Catalog::default(), upload(&[a]).tools).catalog;
+        let change = replace_by(&current, upload(&[b, a]).tools, Some(&read));
+        assert_eq!((change.added, change.unchanged), (vec!["b".to_owned()], vec!["a".to_owned()]));
+        // What is stored already stays, and what is new is what was read.
+        let same =
+            |name: &str, of: &Catalog| Arc::ptr_eq(change.catalog.get(name).unwrap(), of.get(name).unwrap());
+        assert!(same("a", &current) && same("b", &read));
     }
 
     #[test]

@@ -132,6 +132,20 @@ pub struct TargetTool {
 impl TargetTool {
     /// Makes a tool for a target under a wire name. `counts` are those of the same tool under the same name, where that is known.
     pub fn make(target: Target, wire_name: &str, tool: &Tool, counts: Option<&TokenCounts>) -> Self {
+        let mut made = Self::uncounted(target, tool);
+        if made.left_out {
+            return made;
+        }
+        let is_usual = !made.clipped && made.how() == How::usual(target.format);
+        made.tokens = match counts.filter(|_| is_usual) {
+            Some(counts) => counts.get(target.format),
+            None => made.count(wire_name, tool),
+        };
+        made
+    }
+
+    /// The same without its tokens, which are 0, for who looks at what becomes of a tool.
+    pub fn uncounted(target: Target, tool: &Tool) -> Self {
         let Mended { schema, arg_map, notes, outcome, strict, no_arguments } =
             mend(tool.parameters(), &target.schema());
         let mut made = Self {
@@ -155,11 +169,6 @@ impl TargetTool {
         made.clipped = target.description_limit().is_some_and(|limit| {
             tool.description_json().len() > limit && tool.description().chars().nth(limit).is_some()
         });
-        let is_usual = !made.clipped && made.how() == How::usual(target.format);
-        made.tokens = match counts.filter(|_| is_usual) {
-            Some(counts) => counts.get(target.format),
-            None => made.count(wire_name, tool),
-        };
         made
     }
 

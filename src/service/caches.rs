@@ -14,12 +14,14 @@ use super::assemble::PlanEntry;
 use super::context::{Merged, MergedKey, ViewEntry, ViewKey};
 use super::heads::CachedHead;
 use super::listing_bases::KnownBase;
+use super::setup::PreviewAnswer;
 use super::vectors::{Kept, Space, ViewVectors};
-use crate::core::catalog::Catalog;
+use crate::core::catalog::{Catalog, Upload};
 use crate::core::digest::Digest;
 use crate::core::id::Scope;
+use crate::core::proposal::Proposal;
 use crate::core::ranking::CatalogIndex;
-use crate::core::remarks::ReviewedTool;
+use crate::core::remarks::{Inspection, ReviewedTool};
 use crate::core::schema::Validator;
 use crate::core::target::Target;
 use crate::core::warning::Warning;
@@ -54,7 +56,17 @@ pub(super) struct InlineUpload {
     pub catalog: Arc<Catalog>,
     pub reference: String,
     pub warnings: Vec<Warning>,
+    /// How many of the warnings, from the first on, are of the entries alone; the others are of all tools together.
+    pub read_warnings: usize,
     pub rejected: Vec<&'static str>,
+}
+
+impl InlineUpload {
+    /// As the upload of a whole catalog.
+    pub(super) fn upload(&self) -> Upload {
+        let tools = self.catalog.tools().iter().map(|tool| (tool.tool.key(), Arc::clone(&tool.tool)));
+        Upload::again(tools.collect(), self.warnings.iter().take(self.read_warnings).cloned().collect())
+    }
 }
 
 /// The array plan of a view for a target and a window.
@@ -85,8 +97,12 @@ pub(super) struct Caches {
     pub vectors_bytes: u64,
     /// Views whose vectors were begun to be made.
     pub prepared: Cache<u64, ()>,
-    /// Reviewed tools, by all that a review is a function of.
+    /// What is remarked about the tools of a catalog whatever its config, by content id and profiles.
+    pub inspections: Cache<Digest, Arc<Inspection>>,
+    /// Reviewed tools, by all that a review is a function of; and so the next two.
     pub reviews: Cache<Digest, Arc<Vec<ReviewedTool>>>,
+    pub proposals: Cache<Digest, Arc<Proposal>>,
+    pub previews: Cache<Digest, Arc<PreviewAnswer>>,
     /// By tool digest.
     pub validators: Cache<Digest, Arc<Validator>>,
     next_view: AtomicU64,
@@ -146,6 +162,9 @@ impl Caches {
             reviews: weighed(limits.views_bytes / 4, |tools: &Arc<Vec<ReviewedTool>>| {
                 tools.iter().map(ReviewedTool::bytes).sum()
             }),
+            inspections: weighed(limits.views_bytes / 4, |inspection: &Arc<Inspection>| inspection.bytes()),
+            proposals: weighed(limits.views_bytes / 4, |proposal: &Arc<Proposal>| proposal.bytes()),
+            previews: weighed(limits.views_bytes / 8, |preview: &Arc<PreviewAnswer>| preview.bytes()),
             validators: weighed(limits.views_bytes / 2, |validator: &Arc<Validator>| validator.bytes()),
             next_view: AtomicU64::new(1),
             next_ticket: AtomicU64::new(1),
@@ -178,6 +197,9 @@ impl Caches {
             weighed("documents", self.documents.entry_count(), self.documents.weighted_size()),
             weighed("vectors", self.vectors.entry_count(), self.vectors.weighted_size()),
             weighed("view_vectors", self.view_vectors.entry_count(), self.view_vectors.weighted_size()),
+            weighed("inspections", self.inspections.entry_count(), self.inspections.weighted_size()),
+            weighed("proposals", self.proposals.entry_count(), self.proposals.weighted_size()),
+            weighed("previews", self.previews.entry_count(), self.previews.weighted_size()),
             weighed("reviews", self.reviews.entry_count(), self.reviews.weighted_size()),
             weighed("validators", self.validators.entry_count(), self.validators.weighted_size()),
         ]

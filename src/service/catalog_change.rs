@@ -17,7 +17,8 @@ use crate::store::{CatalogWrite, HeldVersion, ReviewRows, ReviewWrite, ToolRow, 
 
 /// A write of a scope's catalog.
 pub(super) enum Edit {
-    Replace(Arc<Upload>),
+    /// With the catalog that was made of these tools when they were read, where one was.
+    Replace(Arc<Upload>, Option<Arc<Catalog>>),
     Patch(Arc<Upload>, Arc<[String]>),
 }
 
@@ -80,15 +81,15 @@ pub(super) async fn plan_change(
     by: String,
     dry_run: bool,
 ) -> Result<Planned, Error> {
-    let (upload, remove) = match edit {
-        Edit::Replace(upload) => (Arc::clone(upload), None),
-        Edit::Patch(upload, remove) => (Arc::clone(upload), Some(Arc::clone(remove))),
+    let (upload, read, remove) = match edit {
+        Edit::Replace(upload, read) => (Arc::clone(upload), read.clone(), None),
+        Edit::Patch(upload, remove) => (Arc::clone(upload), None, Some(Arc::clone(remove))),
     };
     blocking(move || {
         let Before { catalog: current, standing, .. } = &before;
         let mut admitted = standing.admit(current, upload.tools.clone());
         let change = |served: BTreeMap<ToolKey, Arc<Tool>>| match &remove {
-            None => Ok(catalog::replace(current, served)),
+            None => Ok(catalog::replace_by(current, served, read.as_deref())),
             Some(remove) => {
                 catalog::patch(current, served, remove).map_err(|several| ambiguous_removal(&several))
             }

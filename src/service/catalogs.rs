@@ -139,20 +139,16 @@ impl Toolrack {
         dry_run: bool,
     ) -> Result<CatalogWritten, Error> {
         let upload = self.read_catalog(tools).await?;
-        self.edit_catalog(actor, scope, &Edit::Replace(upload), expected, dry_run).await
+        self.edit_catalog(actor, scope, &Edit::Replace(upload, None), expected, dry_run).await
     }
 
     /// Reads the tools of a whole catalog.
     pub(super) async fn read_catalog(&self, tools: Vec<Box<RawValue>>) -> Result<Arc<Upload>, Error> {
         let upload = self.read_tools(tools, "/tools").await?;
         if upload.tools.is_empty() {
-            let mut errors: Vec<FieldError> = upload.warnings.iter().map(quarantined).collect();
+            let errors: Vec<FieldError> = upload.warnings.iter().map(quarantined).collect();
             if errors.is_empty() {
-                errors.push(FieldError::new(
-                    "/tools",
-                    "empty",
-                    "an upload holds at least one tool; DELETE empties a catalog",
-                ));
+                return Err(nothing_uploaded());
             }
             return Err(Error::with_errors(Kind::EmptyUpload, errors));
         }
@@ -248,7 +244,7 @@ impl Toolrack {
             return Ok(PlannedCatalog { catalog, write: None, written });
         }
         let action = match edit {
-            Edit::Replace(_) => "catalog.put",
+            Edit::Replace(..) => "catalog.put",
             Edit::Patch(..) => "catalog.patch",
         };
         let audit =
@@ -394,6 +390,12 @@ pub(super) fn quarantined(warning: &Warning) -> FieldError {
     FieldError::new(warning.pointer.clone().unwrap_or_default(), "tool_quarantined", warning.detail.clone())
 }
 
+/// An upload of a whole catalog that holds nothing.
+pub(super) fn nothing_uploaded() -> Error {
+    let detail = "an upload holds at least one tool; DELETE empties a catalog";
+    Error::with_errors(Kind::EmptyUpload, vec![FieldError::new("/tools", "empty", detail)])
+}
+
 pub(super) fn too_many(count: usize, limit: usize) -> Error {
     Error::new(Kind::TooManyTools, format!("the catalog would hold {count} tools; {limit} is the limit"))
 }
@@ -443,7 +445,7 @@ fn read_rows(rows: CatalogRows) -> Catalog {
             }
         })
         .collect();
-    Catalog::build(incoming, &Catalog::default()).0
+    Catalog::build(incoming, &[]).0
 }
 
 fn build_index(catalog: &Catalog) -> CatalogIndex {

@@ -110,12 +110,14 @@ fn read_inline(text: &str, limits: EntryLimits, most: usize) -> Result<Arc<Inlin
     }
     let change = catalog::replace(&Catalog::default(), upload.tools);
     let mut warnings = upload.warnings;
+    let read_warnings = warnings.len();
     warnings.extend(change.warnings);
     let reference = Digest::of(change.catalog.content_id().as_bytes()).to_string();
     Ok(Arc::new(InlineUpload {
         catalog: Arc::new(change.catalog),
         reference,
         warnings,
+        read_warnings,
         rejected: upload.rejected,
     }))
 }

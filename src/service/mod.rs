@@ -102,8 +102,9 @@ pub use setup::{
     ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer, ImportRequest,
     ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound,
     Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
-    ReviewQuery, SetupApplied, SetupApply, SetupDraft, SetupInput, ToolSheet, ToolUse, ToolsOverview, Trial,
-    TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers, setup_skill,
+    ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft, SetupInput, SetupPlan, ToolSheet,
+    ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
+    as_array, setup_skill,
 };
 pub use timing::{Part, Spent};
 pub use usage::{HotTool, USAGE_DAYS};

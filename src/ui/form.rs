@@ -69,6 +69,11 @@ impl Form {
         fields.map(|field| (field.file.as_deref(), field.text.as_str()))
     }
 
+    /// All fields with their values.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|field| (field.name.as_str(), field.text.as_str()))
+    }
+
     /// Whether a field is there, as a checked box is.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|field| field.name == name)

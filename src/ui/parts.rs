@@ -96,6 +96,58 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
     }
 }
 
+/// A number of tools, as a sentence has it.
+pub(super) fn tools(language: Language, count: usize) -> String {
+    match (language, count) {
+        (Language::English, 1) => "1 tool".to_owned(),
+        (Language::English, _) => format!("{} tools", number(count)),
+        (Language::Chinese, _) => format!("{} 个工具", number(count)),
+    }
+}
+
+/// Which entries of a list a page of it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// From 1 on.
+    pub(super) page: usize,
+    pub(super) pages: usize,
+    /// The first entry, and the one behind the last.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) all: usize,
+}
+
+impl Slice {
+    /// The page that is asked for; one that is not there is the last, and no number the first.
+    pub(super) fn of(all: usize, size: usize, asked: &str) -> Self {
+        let pages = all.div_ceil(size.max(1)).max(1);
+        let page = asked.parse::<usize>().unwrap_or(1).clamp(1, pages);
+        let from = (page - 1) * size;
+        Self { page, pages, from, to: (from + size).min(all), all }
+    }
+}
+
+/// Where a page of a list is among the others, with the ways to those before and behind. `link`: a way to a page under a text.
+pub(super) fn pager(language: Language, slice: Slice, link: impl Fn(&str, usize) -> Markup) -> Markup {
+    if slice.pages <= 1 {
+        return html! {};
+    }
+    let Slice { page, pages, from, to, all } = slice;
+    html! {
+        nav.bar.flat aria-label=(language.say("Pages", "分页")) {
+            span.note {
+                (number(from + 1)) "–" (number(to)) (language.say(" of ", " / ")) (number(all))
+            }
+            span.pages {
+                @if page > 2 { (link(language.say("First", "首页"), 1)) }
+                @if page > 1 { (link(language.say("Previous", "上一页"), page - 1)) }
+                @if page < pages { (link(language.say("Next", "下一页"), page + 1)) }
+                @if page + 1 < pages { (link(language.say("Last", "末页"), pages)) }
+            }
+        }
+    }
+}
+
 /// An empty page: one sentence and one way on.
 pub(super) fn empty(title: &str, text: impl Render, action: Option<Markup>) -> Markup {
     html! {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use axum::extract::{FromRef, FromRequestParts, Path};
 use axum::http::request::Parts;
+use maud::Markup;
 
 use super::language::Language;
 use crate::core::id::{Id, Scope};
@@ -76,6 +77,8 @@ where
 pub(crate) struct Place {
     pub(super) visitor: Visitor,
     pub(super) scope: Scope,
+    /// What a page of the setup flow is to say first.
+    pub(super) told: Option<Markup>,
 }
 
 impl Place {
@@ -128,6 +131,6 @@ where
             Path::from_request_parts(parts, state).await.map_err(|_| Problem::nothing_here())?;
         let part = |name: &str| path.get(name).map(String::as_str).unwrap_or_default();
         let scope = scope_of(part("kind"), part("id")).filter(|scope| visitor.covers(scope));
-        Ok(Self { visitor, scope: scope.ok_or_else(Problem::nothing_here)? })
+        Ok(Self { visitor, scope: scope.ok_or_else(Problem::nothing_here)?, told: None })
     }
 }

@@ -13,7 +13,7 @@ describe('conflicts and undo', () => {
     await rest('PUT', '/v1/users/bob/catalog', { tools: [{ name: 'send_mail', description: 'Sends a message.' }] });
     await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 3 });
     await rest('PUT', '/v1/users/bob/config', { max_warm_tools: 4 });
-    first = await signedIn({ expected: ['status of 412'] });
+    first = await signedIn({ expected: ['status of 412', 'status of 409'] });
     second = await first.context().newPage();
   });
 
@@ -62,6 +62,22 @@ describe('conflicts and undo', () => {
     await press(second, second.getByRole('button', { name: 'Put version 4 back' }));
     await second.waitForURL(/restored=4/);
     assert.deepEqual(await config(), { max_warm_tools: 7 });
+  });
+
+  test('a step that was open while another window changed the draft overwrites nothing', async () => {
+    await first.goto(`${user}setup/scope`);
+    await second.goto(`${user}setup/scope`);
+    await second.fill('#max_warm_tools', '11');
+    await press(second, '.flow button.primary');
+    await first.fill('#max_warm_tools', '12');
+    await press(first, '.flow button.primary');
+    assert.match(await first.getByRole('status').first().innerText(), /changed in another window/);
+    assert.equal(await first.inputValue('#max_warm_tools'), '11', 'the present page');
+    assert.match(await first.locator('main').innerText(), /max_warm_tools 12/, 'what was sent');
+    await shot(first, 'stale-step');
+    await press(first, first.getByRole('button', { name: 'all the same' }));
+    assert.match(await first.locator('ul.diff').innerText(), /max_warm_tools: 12/);
+    await press(first, first.getByRole('button', { name: 'Throw draft away' }));
   });
 
   test('a page that was open before a change puts nothing back by mistake', async () => {

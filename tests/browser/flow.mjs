@@ -71,6 +71,20 @@ describe('the setup flow', () => {
     }, name);
   });
 
+  test('all tools that match are decided on at once, and who chooses none is told so', async () => {
+    await page.goto(`${base}${user}setup/review`);
+    await press(page, 'button[value=exclude]');
+    assert.match(await page.getByRole('status').first().innerText(), /^Nothing was changed:/);
+    await page.check('input[name=all]');
+    assert.match(await page.locator('[data-chosen]').innerText(), new RegExp(`^${stored.toLocaleString('en')} chosen`));
+    await press(page, 'button[value=exclude]');
+    assert.match(await page.getByRole('status').first().innerText(), /tools are left out/);
+    await press(page, page.locator('nav.tabs a', { hasText: 'Left out' }));
+    await page.check('input[name=all]');
+    await press(page, 'button[value=include]');
+    assert.match(await page.getByRole('status').first().innerText(), /let in again/);
+  });
+
   test('tools are left out, named otherwise and made core', async () => {
     await page.goto(`${base}${user}setup/review`);
     // The worst stand first.
@@ -104,29 +118,56 @@ describe('the setup flow', () => {
     await shot(page, 'groups-proposed');
     const take = page.locator('button[value=take]');
     if (await take.count()) await press(page, take);
-    const folds = page.locator('details.fold:has(input[name=group])');
+    // A group tells its number of tools, and names them when it is opened.
+    const folds = page.locator('details.fold');
     assert.ok((await folds.count()) > 5, 'groups');
-    const sizes = await folds.evaluateAll((all) => all.map((fold) => fold.querySelectorAll('input[name=tool]').length));
+    assert.equal(await page.locator('input[name=tool]').count(), 0, 'nothing of groups that nobody opened');
+    const sizes = await folds.locator('summary .note').evaluateAll((all) => all.map((note) => parseInt(note.textContent.replace(/,/g, ''), 10)));
     const most = Math.max(...sizes);
+    const open = async (fold) => {
+      await fold.locator('summary').click();
+      await fold.locator('input[name=tool]').first().waitFor();
+    };
     const rename = folds.nth(sizes.indexOf(most));
-    await rename.locator('summary').click();
+    await open(rename);
+    assert.equal(await rename.locator('input[name=tool]').count(), Math.min(most, 100));
+    if (most > 100) {
+      const first = await rename.locator('input[name=tool]').first().inputValue();
+      await rename.getByRole('link', { name: 'Next' }).click();
+      await rename.getByRole('link', { name: 'Previous' }).waitFor();
+      assert.notEqual(await rename.locator('input[name=tool]').first().inputValue(), first);
+      await rename.getByRole('link', { name: 'Previous' }).click();
+      await rename.locator(`input[name=tool][value="${first}"]`).waitFor();
+    }
     await rename.locator('input[name=name][type=text]').first().fill('harbour');
     await rename.locator('input[name=description]').fill('Ships and berths');
     await press(page, rename.locator('button[value=edit]'));
-    assert.equal(await summary(page, 'harbour').locator('input[name=tool]').count(), most, 'it has its tools under the new name');
+    const told = async (name) => parseInt((await summary(page, name).locator('summary .note').innerText()).replace(/,/g, ''), 10);
+    assert.equal(await told('harbour'), most, 'it has its tools under the new name');
+    assert.ok(await summary(page, 'harbour').locator('input[name=tool]').first().isVisible(), 'what was edited stays open');
     const smallest = folds.last();
+    await open(smallest);
     const gone = await smallest.locator('input[name=group]').first().inputValue();
     const size = await smallest.locator('input[name=tool]').count();
-    await smallest.locator('summary').click();
     await smallest.locator('input[list=groups]').fill('harbour');
     await press(page, smallest.locator('button[value=merge]'));
-    const names = await page.locator('input[name=group]').evaluateAll((inputs) => inputs.map((input) => input.value));
+    const names = await page.locator('datalist#groups option').evaluateAll((options) => options.map((option) => option.value));
     assert.ok(!names.includes(gone), `${gone} is joined`);
-    const after = await summary(page, 'harbour').locator('input[name=tool]').count();
-    assert.equal(after, Math.min(most + size, 200));
+    assert.equal(await told('harbour'), most + size);
     const core = page.locator('section.card', { hasText: 'Core tools' });
     assert.ok(await core.locator(`input[name=selector][value="${chosen.core}"]`).isChecked(), 'core as it was made in the review');
     await shot(page, 'groups');
+  });
+
+  test('a group is left out as a whole, and taken back', async () => {
+    const groups = async () => page.locator('datalist#groups option').evaluateAll((options) => options.map((option) => option.value));
+    const before = await groups();
+    await summary(page, 'harbour').locator('button[value=out]').waitFor();
+    await press(page, summary(page, 'harbour').locator('button[value=out]'));
+    assert.ok(!(await groups()).includes('harbour'));
+    await shot(page, 'groups-left-out');
+    await press(page, page.getByRole('button', { name: 'Take back @harbour' }));
+    assert.deepEqual((await groups()).sort(), before.sort());
   });
 
   test('a dead endpoint is told with what to do; a living one ranks the tools of the draft; doing without is fine', async () => {

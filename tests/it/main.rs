@@ -62,6 +62,7 @@ mod sessions;
 mod setup_apply;
 mod setup_forms;
 mod setup_import;
+mod setup_many;
 mod setup_pages;
 mod setup_proposal;
 mod setup_steps;

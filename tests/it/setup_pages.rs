@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::app::{ADMIN_KEY, TestApp};
 use crate::pages::{Browser, HOSTILE, key, of};
+use crate::setup_many::made_for;
 
 const SECRET: &str = "sk-a-secret-that-nobody-reads-back";
 
@@ -237,13 +238,14 @@ async fn what_is_applied_is_what_was_looked_at() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
     browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "5")]).await.expect_status(303);
-    assert!(browser.page(&of(&user, "setup/apply")).await.contains("name=\"draft\" value=\"1\""));
+    let looked_at = made_for(&browser.page(&of(&user, "setup/apply")).await);
     browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "6")]).await.expect_status(303);
-    let stale = browser.submit(&of(&user, "setup/apply"), &[("draft", "1")]).await;
-    assert_eq!(stale.header("location"), Some(of(&user, "setup/apply?changed=1").as_str()));
-    assert!(browser.page(&of(&user, "setup/apply?changed=1")).await.contains("changed in another window"));
+    let stale = browser.submit(&of(&user, "setup/apply"), &[("draft", &looked_at)]).await;
+    stale.expect_status(409);
+    assert!(stale.text().contains("changed in another window"), "{stale:?}");
     assert_eq!(user.client().get(&user.path(&["config"])).await.json(), json!({}));
-    browser.submit(&of(&user, "setup/apply"), &[("draft", "2")]).await.expect_status(303);
+    let looked_at = made_for(stale.text());
+    browser.submit(&of(&user, "setup/apply"), &[("draft", &looked_at)]).await.expect_status(303);
     // The first one can be undone, too.
     let versions = browser.page(&of(&user, "setup/versions")).await;
     assert!(versions.contains("Put version 0 back"), "{versions}");

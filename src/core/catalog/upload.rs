@@ -49,6 +49,11 @@ pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimi
 }
 
 impl Upload {
+    /// Tools that were read before, with what was warned of then.
+    pub fn again(tools: BTreeMap<ToolKey, Arc<Tool>>, warnings: Vec<Warning>) -> Self {
+        Self { tools, warnings, ..Self::default() }
+    }
+
     fn take(&mut self, tool: Tool, pointer: &str) {
         if let Some(warning) = hidden_warning(&tool) {
             self.warnings.push(warning.at(pointer).for_tool(tool.name()));

@@ -105,6 +105,24 @@ pub struct Proposal {
     pub warnings: Vec<Warning>,
 }
 
+impl Proposal {
+    /// Approximate size in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        let names =
+            |names: &[String]| names.iter().map(|name| name.len() + size_of::<String>()).sum::<usize>();
+        let of = |group: &ProposedGroup| {
+            let parts = group.split.iter().flat_map(|split| &split.parts);
+            size_of::<ProposedGroup>()
+                + names(&group.tools)
+                + parts.map(|part| size_of::<SplitPart>() + names(&part.tools)).sum::<usize>()
+        };
+        let groups: usize = self.groups.iter().map(of).sum();
+        // The patch names tools once more, and a value takes more than its text.
+        let core = self.core.len() * size_of::<ProposedCore>();
+        3 * groups + core + self.toolsets.iter().map(|set| names(&set.groups)).sum::<usize>()
+    }
+}
+
 /// What a proposal is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct ProposalInput<'a> {

@@ -19,7 +19,8 @@ fn catalog(entries: &Value) -> Arc<Catalog> {
 fn reviewed(user: &Value, project: &Value, config: &Value, profiles: &[Profile]) -> Vec<ReviewedTool> {
     let catalogs = Catalogs::Stored { user: catalog(user), project: catalog(project) };
     let policy = merge(&parse(config).unwrap().layer, &Layer::default());
-    review(&catalogs, &policy, &[], &[], profiles)
+    let inspections: Vec<_> = catalogs.parts().map(|part| Arc::new(inspect(part, profiles))).collect();
+    review(&catalogs, &inspections, &policy, &[], &[])
 }
 
 fn good(name: &str) -> Value {

@@ -88,7 +88,7 @@ impl Toolrack {
         warnings.extend(upload.warnings);
         let documents = blocking(move || {
             let incoming = upload.tools.into_values().map(|tool| Incoming { tool, counts: None }).collect();
-            let (catalog, told) = Catalog::build(incoming, &Catalog::default());
+            let (catalog, told) = Catalog::build(incoming, &[]);
             let document = |tool: &Arc<CatalogTool>| {
                 let mut json = String::new();
                 tool.write_document(&mut json);

@@ -1,27 +1,28 @@
 //! Writing what was prepared: config and catalog of a scope in one transaction, or the difference that this would make.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::DraftBase;
 use crate::core::catalog::Catalog;
 use crate::core::id::Scope;
 use crate::service::catalog_change::Edit as CatalogEdit;
-use crate::service::catalogs::PlannedCatalog;
+use crate::service::catalogs::{PlannedCatalog, nothing_uploaded};
 use crate::service::heads::Head;
 use crate::service::scopes::{Edit, PlannedConfig, begun_too_many};
 use crate::service::stripes::Guard;
-use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, Kind, Toolrack, WRITE_TRIES};
+use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, InlineTools, Kind, Toolrack, WRITE_TRIES};
 use crate::store::SetupWrite;
 
 /// What shall be written. What is absent stays as it is.
 pub struct SetupApply {
     /// The whole document of the config, as a PUT takes it.
     pub config: Option<Value>,
-    /// All tools of the catalog, as a PUT takes them.
-    pub tools: Option<Vec<Box<RawValue>>>,
+    /// All tools of the catalog, a raw JSON array as a PUT takes it.
+    pub tools: Option<InlineTools>,
     /// What the setup was made from; another state is refused.
     pub expected: Option<DraftBase>,
     pub dry_run: bool,
@@ -97,7 +98,14 @@ impl Toolrack {
         let SetupApply { config, tools, expected, dry_run } = apply;
         let config = config.map(Edit::Replace);
         let tools = match tools {
-            Some(tools) => Some(CatalogEdit::Replace(self.read_catalog(tools).await?)),
+            Some(tools) => {
+                // What a review or a look at the difference has read is not read again.
+                let read = self.read_live(&tools).await?;
+                if read.catalog.is_empty() {
+                    return Err(nothing_uploaded());
+                }
+                Some(CatalogEdit::Replace(Arc::new(read.upload()), Some(Arc::clone(&read.catalog))))
+            }
             None => None,
         };
         let guard = self.0.scope_writes.guard(scope).await;

@@ -13,7 +13,7 @@ use super::SetupInput;
 use crate::core::id::Scope;
 use crate::core::policy::origin_of;
 use crate::service::scopes::begun_too_many;
-use crate::service::{Actor, Caller, Error, Kind, Toolrack, now_ms};
+use crate::service::{Actor, Caller, Error, InlineTools, Kind, Toolrack, blocking, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
 
 /// How long a draft is kept that nobody goes on with: thirty days.
@@ -92,12 +92,20 @@ impl SetupDraft {
 
     /// The draft as what a review or a proposal is about.
     pub fn input(&self, caller: Caller) -> SetupInput {
-        let tools = self.tools.as_ref().map(|tools| {
-            let tools: Vec<&str> = tools.iter().map(|tool| tool.get()).collect();
-            Arc::from(format!("[{}]", tools.join(",")))
-        });
+        let tools = self.tools.as_deref().map(as_array);
         SetupInput { caller, tools, config: Some(Value::Object(self.config.clone())) }
     }
+
+    /// Names what a page was made for: no other draft of a scope has it, nor has this one after a write.
+    pub fn tag(&self) -> String {
+        format!("{}-{}", self.revision, self.updated_at_ms)
+    }
+}
+
+/// Tools as the raw JSON array that the service takes.
+pub fn as_array(tools: &[Box<RawValue>]) -> InlineTools {
+    let tools: Vec<&str> = tools.iter().map(|tool| tool.get()).collect();
+    Arc::from(format!("[{}]", tools.join(",")))
 }
 
 /// Where a sealed key stands, and where it may be sent.
@@ -109,7 +117,7 @@ impl Toolrack {
     /// The draft of a scope; one that nobody began is what is stored.
     pub async fn draft(&self, scope: &Scope) -> Result<SetupDraft, Error> {
         match self.0.store.draft(scope).await? {
-            Some(row) => self.read_draft(scope, &row),
+            Some(row) => self.read_draft(scope, row).await,
             None => self.draft_base(scope).await,
         }
     }
@@ -122,16 +130,18 @@ impl Toolrack {
         Ok(SetupDraft { base_config: config.clone(), config, base, ..SetupDraft::default() })
     }
 
-    fn read_draft(&self, scope: &Scope, row: &DraftRow) -> Result<SetupDraft, Error> {
-        let draft: SetupDraft = serde_json::from_str(&row.body).map_err(Error::internal)?;
-        let sealed = row.sealed.as_ref().zip(draft.key_origin.clone());
+    async fn read_draft(&self, scope: &Scope, row: DraftRow) -> Result<SetupDraft, Error> {
+        let DraftRow { body, sealed, revision, updated_at_ms } = row;
+        // It may hold all tools of a large catalog.
+        let draft = blocking(move || serde_json::from_str::<SetupDraft>(&body)).await?;
+        let draft = draft.map_err(Error::internal)?;
+        let sealed = sealed.as_ref().zip(draft.key_origin.clone());
         let key = sealed.as_ref().and_then(|(sealed, origin)| {
             let text = self.0.master_key.open(&aad(scope, origin), sealed).ok()?;
             Some(DraftKey { origin: origin.clone(), text })
         });
         // A change of the master key takes it away.
         let key_cleared = draft.key_cleared || (draft.key_origin.is_some() && key.is_none());
-        let (revision, updated_at_ms) = (row.revision, row.updated_at_ms);
         Ok(SetupDraft { key, key_cleared, revision, updated_at_ms, ..draft })
     }
 
@@ -153,11 +163,12 @@ impl Toolrack {
         let sealed = draft.key.as_ref().map(seal).transpose();
         let sealed =
             sealed.map_err(|error| Error::invalid("/matcher/api_key", "too_long", error.to_string()))?;
+        let now_ms = now_ms();
         let write = DraftWrite {
             body,
             sealed,
             expected_revision: draft.revision,
-            now_ms: now_ms(),
+            now_ms,
             beginner: self.beginner(actor),
         };
         let written = self.0.store.write_draft(scope, write).await;
@@ -167,6 +178,7 @@ impl Toolrack {
             }
             other => begun_too_many(other, self.0.limits.keys.scopes),
         })?;
+        draft.updated_at_ms = now_ms;
         Ok(())
     }
 

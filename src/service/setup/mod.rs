@@ -19,7 +19,7 @@ pub use attention::{Attention, EndingKey};
 pub use browse::{
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet,
 };
-pub use drafts::{DraftBase, SetupDraft};
+pub use drafts::{DraftBase, SetupDraft, as_array};
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
 };
@@ -28,8 +28,8 @@ pub use overview::{
     HotOverview, Latency, MissedOverview, MissedQueryDocument, NeverFound, Overview, ToolUse, ToolsOverview,
     UnfoundTool, UsageDay, UsageNumbers,
 };
-pub use proposal::{PlanFields, PreviewAnswer};
-pub use review::{RemarkCount, ReviewAnswer, ReviewQuery};
+pub use proposal::{PlanFields, PreviewAnswer, SetupPlan};
+pub use review::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding};
 pub use skill::setup_skill;
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};

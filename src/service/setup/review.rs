@@ -7,9 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::input::{SetupInput, Sources};
+use crate::core::catalog::Catalog;
 use crate::core::digest::Digest;
 use crate::core::profile::Profile;
-use crate::core::remarks::{Kind, MAIN_PROFILES, ReviewedTool, Severity, order, review};
+use crate::core::remarks::{Inspection, Kind, MAIN_PROFILES, ReviewedTool, Severity, inspect, order, review};
 use crate::core::text::clip;
 use crate::core::warning::Warning;
 use crate::service::context::GrantFields;
@@ -34,6 +35,17 @@ pub struct ReviewQuery {
     pub query: Option<String>,
     pub cursor: Option<String>,
     pub limit: Option<u32>,
+    /// Only tools that stand so in the config; what follows is for pages, and no route asks it.
+    pub standing: Option<ReviewStanding>,
+    /// The page of `limit` tools, from 1 on, in place of a cursor; one that is not there is the last.
+    pub page: Option<usize>,
+}
+
+/// How a reviewed tool stands in the config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReviewStanding {
+    Core,
+    Excluded,
 }
 
 /// A kind of remark with the number of tools that have one.
@@ -59,6 +71,9 @@ pub struct ReviewAnswer {
     /// All tools of the scope, and those with a remark.
     pub reviewed: usize,
     pub with_remarks: usize,
+    /// Tools of the scope that are core now, and those that the config hides.
+    pub core: usize,
+    pub excluded: usize,
     /// Tools that pass the filters.
     pub total: usize,
     /// Worst first, then by group and name.
@@ -83,6 +98,15 @@ impl Toolrack {
         Ok(page(&tools, &filter, warnings))
     }
 
+    /// The stored names of all tools that pass the filters of a query, whatever page it asks for.
+    pub async fn reviewed_names(&self, draft: SetupInput, query: ReviewQuery) -> Result<Vec<String>, Error> {
+        let filter = Filter::read(&query)?;
+        let sources = self.sources(draft).await?;
+        let profiles = profiles(&sources, query.profile)?;
+        let tools = self.reviewed(sources, profiles).await?;
+        Ok(tools.iter().filter(|tool| filter.takes(tool)).map(|tool| tool.name.clone()).collect())
+    }
+
     /// All tools with their remarks; the same state is reviewed once.
     async fn reviewed(
         &self,
@@ -91,10 +115,15 @@ impl Toolrack {
     ) -> Result<Arc<Vec<ReviewedTool>>, Error> {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.as_str()).collect();
         let key = Digest::of_parts(&[&sources.digest()?.0, names.join(",").as_bytes()]);
+        let service = self.clone();
         let make = async move {
+            let mut inspections = Vec::new();
+            for catalog in sources.catalogs.parts() {
+                inspections.push(service.inspection(catalog, &profiles).await?);
+            }
             blocking(move || {
                 let (policy, core) = (sources.policy(), sources.user.core.as_deref().unwrap_or_default());
-                review(&sources.catalogs, &policy, core, &sources.selections, &profiles)
+                review(&sources.catalogs, &inspections, &policy, core, &sources.selections)
             })
             .await
             .map(Arc::new)
@@ -102,6 +131,21 @@ impl Toolrack {
         // A large catalog takes seconds: who asks again finds what was begun.
         let reviews = self.0.caches.reviews.clone();
         in_background(async move { Ok(reviews.try_get_with(key, make).await?) }).await
+    }
+}
+
+impl Toolrack {
+    /// What is remarked about a catalog's tools whatever its config: an edit of a config asks for it again.
+    async fn inspection(
+        &self,
+        catalog: &Arc<Catalog>,
+        profiles: &[Profile],
+    ) -> Result<Arc<Inspection>, Error> {
+        let names: Vec<&str> = profiles.iter().map(|profile| profile.as_str()).collect();
+        let key = Digest::of_parts(&[catalog.content_id().as_bytes(), names.join(",").as_bytes()]);
+        let (catalog, profiles) = (Arc::clone(catalog), profiles.to_vec());
+        let make = async move { blocking(move || inspect(&catalog, &profiles)).await.map(Arc::new) };
+        Ok(self.0.caches.inspections.try_get_with(key, make).await?)
     }
 }
 
@@ -127,6 +171,8 @@ struct Filter {
     query: String,
     after: Option<Place>,
     limit: usize,
+    standing: Option<ReviewStanding>,
+    page: Option<usize>,
 }
 
 /// Where a page ended: how bad the last tool is, its group and its name.
@@ -152,6 +198,8 @@ impl Filter {
             query: text.trim().to_lowercase(),
             after: query.cursor.as_deref().map(read_cursor).transpose()?,
             limit: query.limit.unwrap_or(USUAL_PAGE) as usize,
+            standing: query.standing,
+            page: query.page,
         })
     }
 
@@ -161,7 +209,13 @@ impl Filter {
             let texts = [&tool.name, &tool.group, &tool.description];
             texts.iter().any(|text| text.to_lowercase().contains(&self.query))
         };
-        (self.kinds.is_empty() || has_kind())
+        let stands = match self.standing {
+            None => true,
+            Some(ReviewStanding::Core) => tool.core,
+            Some(ReviewStanding::Excluded) => tool.excluded,
+        };
+        stands
+            && (self.kinds.is_empty() || has_kind())
             && self.group.as_ref().is_none_or(|group| *group == tool.group)
             && (self.query.is_empty() || has_text())
     }
@@ -183,11 +237,14 @@ fn page(tools: &[ReviewedTool], filter: &Filter, warnings: Vec<Warning>) -> Revi
         tool.remarks.iter().for_each(|remark| *found.entry(remark.kind).or_default() += 1);
     }
     let total = tools.iter().filter(|tool| filter.takes(tool)).count();
+    let last_page = total.div_ceil(filter.limit).max(1);
+    let skipped = filter.page.map_or(0, |page| (page.clamp(1, last_page) - 1) * filter.limit);
     let behind = |tool: &&ReviewedTool| filter.after.as_ref().is_none_or(|place| is_behind(tool, place));
     let mut told: Vec<ReviewedTool> = tools
         .iter()
         .filter(|tool| filter.takes(tool))
         .filter(behind)
+        .skip(skipped)
         .take(filter.limit + 1)
         .cloned()
         .collect();
@@ -206,6 +263,8 @@ fn page(tools: &[ReviewedTool], filter: &Filter, warnings: Vec<Warning>) -> Revi
             .collect(),
         reviewed: tools.len(),
         with_remarks: tools.iter().filter(|tool| !tool.remarks.is_empty()).count(),
+        core: tools.iter().filter(|tool| tool.core).count(),
+        excluded: tools.iter().filter(|tool| tool.excluded).count(),
         total,
         next_cursor: told.last().filter(|_| more).map(cursor),
         tools: told,

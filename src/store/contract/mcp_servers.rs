@@ -95,8 +95,9 @@ async fn what_is_due_comes_first_and_a_note_is_of_one_version(on: Backend) {
     assert_eq!(names(&store.due_mcp_servers(99, 1).await.unwrap()), ["soon"]);
 
     let before = store.mcp_server(&user("u"), "soon").await.unwrap().unwrap();
-    let claim = || store.claim_mcp_server(&user("u"), "soon", before.next_sync_at_ms, 1_000);
-    let claims = [claim().await.unwrap(), claim().await.unwrap()];
+    let claim =
+        async || store.claim_mcp_server(&user("u"), "soon", before.next_sync_at_ms, 1_000).await.unwrap();
+    let claims = [claim().await, claim().await];
     assert_eq!(claims, [true, false], "one takes it");
     let note = |failures, tools| McpSyncNote {
         next_sync_at_ms: 50,

@@ -23,7 +23,9 @@
     if (box.matches("[data-send]")) box.form.requestSubmit();
     const counter = document.querySelector("[data-chosen]");
     if (counter) {
-      const chosen = document.querySelectorAll("tbody input[type=checkbox]:checked").length;
+      const every = document.querySelector("[data-every]:checked");
+      const ticked = document.querySelectorAll("tbody input[type=checkbox]:checked").length;
+      const chosen = every ? Number(every.dataset.every).toLocaleString("en") : ticked;
       counter.textContent = counter.dataset.chosen.replace("#", chosen);
     }
   });

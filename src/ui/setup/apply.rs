@@ -11,28 +11,28 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::import::{identity, stored_tools};
-use super::{Step, keep, set, step_page};
+use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::problem::{Code, Problem};
-use crate::service::{CatalogWritten, SetupApplied, SetupApply, SetupDraft, Toolrack};
-use crate::ui::form::Form;
-use crate::ui::go;
+use crate::service::{CatalogWritten, NameList, SetupApplied, SetupApply, SetupDraft, Toolrack, as_array};
 use crate::ui::language::{Language, number};
-use crate::ui::layout::token;
-use crate::ui::parts::{State as Standing, card, notice, warnings};
+use crate::ui::layout::with_query;
+use crate::ui::parts::{Slice, State as Standing, card, notice, pager, warnings};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
+use crate::ui::{go, shown};
 
-/// Names of one kind of change that are shown.
-const SHOWN_NAMES: usize = 30;
+/// Names of one kind of change that a page shows.
+const SHOWN_NAMES: usize = 50;
 
 /// Lines of the config's difference that are shown.
 const SHOWN_LINES: usize = 600;
 
-/// What led here.
+/// The list of changed tools that is open, and which page of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
-    changed: String,
+    list: String,
+    page: String,
 }
 
 pub(super) async fn show(
@@ -48,7 +48,13 @@ pub(super) async fn show(
     }
     let asked_for = request(&service, &place, &draft, true).await?;
     match service.apply_setup(&place.visitor.actor, &place.scope, asked_for).await {
-        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied, !asked.changed.is_empty())),
+        Ok(applied) if place.visitor.part => {
+            let lists = applied.catalog.iter().flat_map(|written| changed_tools(Language::English, written));
+            let list = lists.into_iter().find(|list| list.key == asked.list);
+            let list = list.ok_or_else(Problem::nothing_here)?;
+            Ok(shown(tool_names(&place, &list, &asked.page)))
+        }
+        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied, &asked)),
         Err(error) => {
             let problem = Problem::from(error);
             if matches!(
@@ -83,6 +89,7 @@ async fn request(
     if let (Some(key), Some(Value::Object(matcher))) = (draft.api_key(), config.get_mut("matcher")) {
         matcher.insert("api_key".to_owned(), key.expose_secret().into());
     }
+    let tools = tools.as_deref().map(as_array);
     Ok(SetupApply { config: Some(Value::Object(config)), tools, expected: Some(draft.base.clone()), dry_run })
 }
 
@@ -90,15 +97,11 @@ async fn request(
 pub(super) async fn apply(
     State(service): State<Toolrack>,
     place: Place,
-    form: Form,
+    form: DraftForm,
 ) -> Result<Response, Problem> {
-    let draft = service.draft(&place.scope).await?;
     // What is written is what was looked at.
-    let seen = form.text("draft");
-    if !seen.is_empty() && seen != draft.revision.to_string() {
-        return Ok(go(&place.path("setup/apply?changed=1")));
-    }
-    let asked_for = request(&service, &place, &draft, false).await?;
+    let draft = &form.draft;
+    let asked_for = request(&service, &place, draft, false).await?;
     match service.apply_setup(&place.visitor.actor, &place.scope, asked_for).await {
         Ok(_) => {
             service.discard_draft(&place.scope).await?;
@@ -108,7 +111,7 @@ pub(super) async fn apply(
         Err(error) => match Problem::from(error) {
             problem if problem.code() == Code::PreconditionFailed => {
                 let stored = service.config(&place.scope).await?.document;
-                Ok(conflict_page(&place, &draft, &stored))
+                Ok(conflict_page(&place, draft, &stored))
             }
             problem => Err(problem),
         },
@@ -119,9 +122,9 @@ pub(super) async fn apply(
 pub(super) async fn rebase(
     State(service): State<Toolrack>,
     place: Place,
-    form: Form,
+    mut form: DraftForm,
 ) -> Result<Response, Problem> {
-    let mut draft = service.draft(&place.scope).await?;
+    let mut draft = std::mem::take(&mut form.draft);
     let stored = service.draft_base(&place.scope).await?;
     let chosen: BTreeSet<String> = form.all("theirs").map(str::to_owned).collect();
     let theirs = changed_by_others_alone(&draft, &stored.config);
@@ -147,7 +150,7 @@ fn apply_page(
     draft: &SetupDraft,
     stored: &Map<String, Value>,
     applied: &SetupApplied,
-    is_other: bool,
+    asked: &Asked,
 ) -> Response {
     let language = place.visitor.language;
     let config = applied.config.as_ref();
@@ -170,22 +173,18 @@ fn apply_page(
         .cloned()
         .collect();
     let content = html! {
-        @if is_other {
-            (notice(Standing::Warn, language.say("Not applied:", "未应用："),
-                language.say("the draft was changed in another window since you looked at it. This is what it is now.", "查看后草稿在另一窗口中有变，以下为当前内容。")))
-        }
         @if nothing {
             (notice(Standing::Info, language.say("Nothing to apply.", "没有可应用的更改。"),
                 language.say("The draft is what is stored.", "草稿与已保存内容一致。")))
         }
         (warnings(language, &all_warnings))
         div.columns.wide-left {
-            (card(language.say("Config", "配置"), html! { (number(changes)) " " (language.say("keys change", "项变更")) }, &html! {
+            (card(language.say("Config", "配置"), html! { (number(changes)) " " (language.say(if changes == 1 { "key changes" } else { "keys change" }, "项变更")) }, &html! {
                 @if lines.is_empty() { p.body { (language.say("stays as it is", "保持不变")) } }
                 @else { (diff_list(&lines)) }
             }))
             div {
-                @if let Some(written) = &applied.catalog { (catalog_card(language, written)) }
+                @if let Some(written) = &applied.catalog { (catalog_card(place, written, asked)) }
                 @if draft.api_key().is_some() {
                     (notice(Standing::Info, language.say("A key for the endpoint", "端点密钥"), language.say("is stored with it, sealed.", "将一并加密保存。")))
                 }
@@ -199,8 +198,7 @@ fn apply_page(
     };
     let on = html! {
         form method="post" action=(place.path(Step::Apply.path())) {
-            (token(&place.visitor))
-            input type="hidden" name="draft" value=(draft.revision);
+            (made_for(place, draft))
             button.btn.primary type="submit" disabled[nothing] data-busy=(language.say("Applying…", "应用中…")) {
                 (language.say("Apply to ", "应用到 ")) (place.scope.id())
             }
@@ -210,13 +208,27 @@ fn apply_page(
     step_page(place, Step::Apply, draft, (language.say("Apply", "应用"), about), &content, Some(on))
 }
 
-fn catalog_card(language: Language, written: &CatalogWritten) -> Markup {
-    let lists = [
-        (language.say("added", "新增"), &written.diff.added, "plus"),
-        (language.say("changed", "变更"), &written.diff.changed, "plus"),
-        (language.say("removed", "移除"), &written.diff.removed, "minus"),
-        (language.say("wait for approval", "等待批准"), &written.held, ""),
+/// Tools that one kind of change is of.
+struct ChangedTools<'a> {
+    key: &'static str,
+    title: &'static str,
+    class: &'static str,
+    tools: &'a NameList,
+}
+
+fn changed_tools(language: Language, written: &CatalogWritten) -> Vec<ChangedTools<'_>> {
+    let list = |key, title, class, tools| ChangedTools { key, title, class, tools };
+    let all = [
+        list("added", language.say("added", "新增"), "plus", &written.diff.added),
+        list("changed", language.say("changed", "变更"), "plus", &written.diff.changed),
+        list("removed", language.say("removed", "移除"), "minus", &written.diff.removed),
+        list("held", language.say("wait for approval", "等待批准"), "", &written.held),
     ];
+    all.into_iter().filter(|list| list.tools.count > 0).collect()
+}
+
+fn catalog_card(place: &Place, written: &CatalogWritten, asked: &Asked) -> Markup {
+    let language = place.visitor.language;
     let unchanged = match written.diff.unchanged.count {
         0 => String::new(),
         count => format!("{} {}", number(count), language.say("unchanged", "未变")),
@@ -225,17 +237,35 @@ fn catalog_card(language: Language, written: &CatalogWritten) -> Markup {
         language.say("Catalog", "工具目录"),
         unchanged,
         &html! {
-            @for (name, list, class) in lists.into_iter().filter(|(_, list, _)| list.count > 0) {
-                details.fold {
-                    summary { (number(list.count)) " " (name) }
-                    ul.diff {
-                        @for tool in list.names.iter().take(SHOWN_NAMES) { li class=(class) { (tool) } }
-                        @if list.count > SHOWN_NAMES { li { "… " (number(list.count - SHOWN_NAMES)) } }
-                    }
+            @for list in changed_tools(language, written) {
+                @let is_open = list.key == asked.list;
+                details.fold id=[is_open.then_some("open")] open[is_open] {
+                    summary { (number(list.tools.count)) " " (list.title) }
+                    (tool_names(place, &list, if is_open { &asked.page } else { "" }))
                 }
             }
         },
     )
+}
+
+/// A page of the names; the others come into its place where scripts run.
+fn tool_names(place: &Place, list: &ChangedTools<'_>, page: &str) -> Markup {
+    let slice = Slice::of(list.tools.names.len(), SHOWN_NAMES, page);
+    let way = |text: &str, page: usize| {
+        let to =
+            with_query(&place.path(Step::Apply.path()), &[("list", list.key), ("page", &page.to_string())]);
+        html! {
+            a.btn.small href={(to) "#open"} hx-get=(to) hx-target="closest .names" hx-swap="outerHTML" { (text) }
+        }
+    };
+    html! {
+        div.names {
+            ul.diff {
+                @for tool in &list.tools.names[slice.from..slice.to] { li class=(list.class) { (tool) } }
+            }
+            @if slice.pages > 1 { div.bar { (pager(place.visitor.language, slice, way)) } }
+        }
+    }
 }
 
 fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Response {
@@ -267,7 +297,7 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
             language.say("By somebody else, or by a server that is kept in sync. What only they changed comes into the draft; say for each other key which value it shall have, then look at the difference again.",
                 "由他人或保持同步的服务器更改。仅对方更改的项会进入草稿；其余各项请选择草稿应采用的值，然后重新查看差异。")))
         form.card.whole method="post" action=(place.path("setup/rebase")) #rebase {
-            (token(&place.visitor))
+            (made_for(place, draft))
             @if differing.is_empty() {
                 p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同，仅工具目录有变。")) }
             } @else {

@@ -1,94 +1,229 @@
 //! Step three: groups, core tools and toolsets as they are proposed, edited, and what a turn costs with them.
+//!
+//! A catalog may have two thousand groups and twenty thousand tools: the page tells of the groups, a page of them at a time, and has the
+//! inside of a group (`group.rs`) loaded when it is opened.
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::lists::{Groups, add_names, remove_names};
-use super::{Step, keep, step_page};
+use super::group::body;
+use super::lists::{Groups, add_names, remove_names, selectors};
+use super::{DraftForm, Step, made_for, step_page};
 use crate::core::policy::apply_patch;
 use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
 use crate::http::problem::Problem;
-use crate::service::{PlanFields, PreviewAnswer, SetupDraft, Toolrack};
-use crate::ui::form::Form;
+use crate::service::{PreviewAnswer, SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::{Language, number};
-use crate::ui::layout::token;
-use crate::ui::parts::{Share, State as Standing, card, notice, tag, token_bar, warnings};
+use crate::ui::layout::with_query;
+use crate::ui::parts::{
+    Share, Slice, State as Standing, card, notice, pager, tag, token_bar, tools, warnings,
+};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
+use crate::ui::{go, shown};
 
-/// Tools of a group that are named.
-const SHOWN_TOOLS: usize = 200;
+/// Groups of one page.
+const ON_A_PAGE: usize = 100;
 
-pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
+/// The group that is open, which page of its tools, else the page of groups; and what was said of the last step.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    pub(super) group: String,
+    pub(super) tools: String,
+    page: String,
+    said: String,
+}
+
+impl Asked {
+    pub(super) fn path(&self, place: &Place) -> String {
+        let Self { group, tools, page, said } = self;
+        let fields = [("group", group), ("tools", tools), ("page", page), ("said", said)];
+        with_query(&place.path(Step::Groups.path()), &fields.map(|(name, value)| (name, value.as_str())))
+    }
+
+    /// The page with this group open, at these tools.
+    pub(super) fn of(group: &str, tools: usize) -> Self {
+        let tools = if tools > 1 { tools.to_string() } else { String::new() };
+        Self { group: group.to_owned(), tools, ..Self::default() }
+    }
+}
+
+/// The page; for a group that is opened in it, the inside of that group alone.
+pub(super) async fn show(
+    State(service): State<Toolrack>,
+    place: Place,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    let proposal = service.propose_setup(draft.input(place.caller()), PlanFields::default()).await?;
-    let now = service.preview_setup(draft.input(place.caller()), PlanFields::default()).await?;
-    Ok(groups_page(&place, &draft, &proposal, &now))
+    let plan = service.plan_setup(draft.input(place.caller())).await?;
+    if place.visitor.part {
+        let group = plan.proposal.groups.iter().find(|group| group.name == asked.group);
+        let group = group.ok_or_else(Problem::nothing_here)?;
+        return Ok(shown(body(&place, &draft, group, &asked)));
+    }
+    Ok(groups_page(&place, &draft, &plan, &asked))
 }
 
 /// Keeps an edit in the draft.
 pub(super) async fn edit(
     State(service): State<Toolrack>,
     place: Place,
-    form: Form,
+    Query(asked): Query<Asked>,
+    mut form: DraftForm,
 ) -> Result<Response, Problem> {
-    let mut draft = service.draft(&place.scope).await?;
-    let proposal = service.propose_setup(draft.input(place.caller()), PlanFields::default()).await?;
+    let mut draft = std::mem::take(&mut form.draft);
+    let proposal = service.plan_setup(draft.input(place.caller())).await?.proposal;
     let group = form.text("group");
+    let mut next = Asked { said: String::new(), ..asked };
     let proposed = proposal.groups.iter().find(|proposed| proposed.name == group);
-    let tools: Vec<String> = proposed.map(|proposed| proposed.tools.clone()).unwrap_or_default();
-    let name = form.text("name");
+    let done = if group.is_empty() {
+        edit_all(&mut draft, &proposal, &form)
+    } else if let Some(proposed) = proposed {
+        edit_group(&mut draft, proposed, &form, &mut next)
+    } else {
+        Err("gone")
+    };
+    match done {
+        Ok(said) => {
+            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
+            said.clone_into(&mut next.said);
+        }
+        Err(said) => said.clone_into(&mut next.said),
+    }
+    let anchor = if next.group.is_empty() { "" } else { "#open" };
+    Ok(go(&format!("{}{anchor}", next.path(&place))))
+}
+
+/// Edits what is no single group; answers what is to be said of it, or why nothing was done.
+fn edit_all(
+    draft: &mut SetupDraft,
+    proposal: &Proposal,
+    form: &DraftForm,
+) -> Result<&'static str, &'static str> {
+    let config = &mut draft.config;
     match form.text("do") {
         "take" => {
-            let config = Value::Object(std::mem::take(&mut draft.config));
-            let config = apply_patch(&config, &Value::Object(proposal.patch));
-            draft.config = config.as_object().cloned().unwrap_or_default();
+            let patched =
+                apply_patch(&Value::Object(std::mem::take(config)), &Value::Object(proposal.patch.clone()));
+            *config = patched.as_object().cloned().unwrap_or_default();
         }
         "again" => {
-            for key in ["groups", "core", "toolsets"] {
-                draft.config.shift_remove(key);
-            }
+            Groups(config).clear();
+            config.shift_remove("core");
+            config.shift_remove("toolsets");
         }
         "core" => {
             let listed: Vec<&str> = form.all("listed").collect();
             let chosen: Vec<&str> = form.all("selector").collect();
-            remove_names(&mut draft.config, "core", &listed);
-            add_names(&mut draft.config, "core", &chosen);
-            add_names(
-                &mut draft.config,
-                "core",
-                form.text("more").split_whitespace().collect::<Vec<_>>().as_slice(),
-            );
+            remove_names(config, "core", &listed);
+            add_names(config, "core", &chosen);
+            add_names(config, "core", &form.text("more").split_whitespace().collect::<Vec<_>>());
         }
-        "split" => {
-            let parts = proposed.and_then(|proposed| proposed.split.as_ref()).map(|split| &split.parts);
-            // The part without a word is the rest, which stays where it is.
-            for part in parts.into_iter().flatten().filter(|part| part.word.is_some()) {
-                Groups(&mut draft.config).place(&part.name, part.description.as_deref(), &part.tools);
-            }
+        "back" => {
+            remove_names(config, "deny", &[form.text("entry")]);
+            return Ok("back");
         }
-        "move" if !name.is_empty() => {
-            let chosen: Vec<String> = form.all("tool").map(str::to_owned).collect();
-            Groups(&mut draft.config).place(name, None, &chosen);
-        }
-        "merge" if !name.is_empty() && name != group => Groups(&mut draft.config).merge(group, &tools, name),
-        "forget" => Groups(&mut draft.config).forget(group),
-        "edit" => Groups(&mut draft.config).edit(group, &tools, name, form.text("description")),
-        _ => {}
+        _ => return Err(""),
     }
-    keep(&service, &place, &mut draft, Step::Groups.path()).await
+    Ok("")
 }
 
-fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &PreviewAnswer) -> Response {
+/// Edits one group. `next` is what is shown then.
+fn edit_group(
+    draft: &mut SetupDraft,
+    proposed: &ProposedGroup,
+    form: &DraftForm,
+    next: &mut Asked,
+) -> Result<&'static str, &'static str> {
+    let mut groups = Groups(&mut draft.config);
+    let (group, name) = (proposed.name.as_str(), form.text("name"));
+    match form.text("do") {
+        "split" => {
+            let parts = proposed.split.iter().flat_map(|split| &split.parts);
+            // The part without a word is the rest, which stays where it is.
+            for part in parts.filter(|part| part.word.is_some()) {
+                groups.place(&part.name, part.description.as_deref(), &part.tools);
+            }
+        }
+        "move" | "merge" if name.is_empty() => return Err("name"),
+        "move" | "merge" if name == group => return Err("same"),
+        "move" => {
+            let chosen: Vec<String> = form.all("tool").map(str::to_owned).collect();
+            if chosen.is_empty() {
+                return Err("none");
+            }
+            groups.place(name, None, &chosen);
+        }
+        "merge" => {
+            groups.merge(group, &proposed.tools, name);
+            *next = Asked::of(name, 1);
+        }
+        "out" => {
+            groups.leave_out(
+                group,
+                proposed.origin == Origin::Proposed && proposed.by != "server",
+                &proposed.tools,
+            );
+            *next = Asked::default();
+            return Ok("out");
+        }
+        "forget" => groups.forget(group),
+        "edit" => {
+            groups.edit(group, &proposed.tools, name, form.text("description"));
+            if !name.is_empty() {
+                *next = Asked::of(name, 1);
+            }
+        }
+        _ => return Err(""),
+    }
+    Ok("")
+}
+
+/// What came of the last step.
+fn outcome(language: Language, said: &str) -> Markup {
+    let not = |english, chinese| {
+        notice(
+            Standing::Warn,
+            language.say("Nothing was changed:", "未作更改："),
+            language.say(english, chinese),
+        )
+    };
+    let done = |english, chinese| notice(Standing::Ok, language.say(english, chinese), "");
+    match said {
+        "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
+        "name" => not("say into which group.", "请填写目标分组。"),
+        "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
+        "gone" => not("there is no such group any more.", "该分组已不存在。"),
+        "out" => done("The group is left out.", "已排除该分组。"),
+        "back" => done("They are let in again.", "已恢复。"),
+        _ => html! {},
+    }
+}
+
+fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Asked) -> Response {
     let language = place.visitor.language;
+    let SetupPlan { proposal, preview, .. } = plan;
     let is_new = !proposal.patch.is_empty();
+    let post = place.path(Step::Groups.path());
+    // A group is on the page that it is on, whatever page is asked for.
+    let open = proposal.groups.iter().position(|group| group.name == asked.group);
+    let page = open.map_or_else(|| asked.page.clone(), |at| (at / ON_A_PAGE + 1).to_string());
+    let slice = Slice::of(proposal.groups.len(), ON_A_PAGE, &page);
+    let way = |text: &str, page: usize| {
+        let to = Asked { page: page.to_string(), ..Asked::default() };
+        html! { a.btn.small href=(to.path(place)) { (text) } }
+    };
+    let folds = proposal.groups.iter().skip(slice.from).take(slice.to - slice.from);
     let content = html! {
-        (warnings(language, &proposal.warnings))
+        (outcome(language, &asked.said))
+        (warnings(language, &plan.warnings))
         @if is_new {
-            form.notice method="post" action=(place.path(Step::Groups.path())) {
-                (token(&place.visitor))
+            form.notice method="post" action=(post) {
+                (made_for(place, draft))
                 div {
                     strong { (language.say("A proposal is here.", "已有建议。")) } " "
                     (language.say("From servers, common beginnings of names and shared words; the same tools always give the same. Take it, then change what you like.",
@@ -100,15 +235,18 @@ fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &Pre
         div.columns.wide-left {
             div {
                 (card(language.say("Groups", "分组"), html! { (number(proposal.groups.len())) }, &html! {
-                    @for group in &proposal.groups { (group_fold(place, group, &proposal.groups)) }
+                    @for group in folds { (fold(place, draft, group, asked)) }
+                    @if slice.pages > 1 { div.body { (pager(language, slice, way)) } }
                 }))
+                datalist #groups { @for group in &proposal.groups { option value=(group.name) {} } }
+                (left_out(place, draft))
                 (toolsets(language, proposal))
             }
             div {
-                (cost(language, now, is_new.then_some(&proposal.tokens)))
-                (core(place, proposal))
-                form method="post" action=(place.path(Step::Groups.path())) {
-                    (token(&place.visitor))
+                (cost(language, preview, is_new.then_some(&proposal.tokens)))
+                (core(place, draft, proposal))
+                form method="post" action=(post) {
+                    (made_for(place, draft))
                     button.btn type="submit" name="do" value="again" { (language.say("Start again from the proposal", "从建议重新开始")) }
                 }
             }
@@ -126,82 +264,81 @@ fn groups_page(place: &Place, draft: &SetupDraft, proposal: &Proposal, now: &Pre
     )
 }
 
-fn group_fold(place: &Place, group: &ProposedGroup, all: &[ProposedGroup]) -> Markup {
+/// A group, with its inside where it is open, else with the way to that.
+fn fold(place: &Place, draft: &SetupDraft, group: &ProposedGroup, asked: &Asked) -> Markup {
     let language = place.visitor.language;
-    let post = place.path(Step::Groups.path());
-    let field = format!("name-{}", group.name);
+    let is_open = group.name == asked.group;
+    let inside = Asked::of(&group.name, 1).path(place);
     html! {
-        details.fold {
+        details.fold id=[is_open.then_some("open")] open[is_open] {
             summary {
                 (group.name) " "
                 @if group.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
                 span.note {
-                    (number(group.tools.len())) (language.say(" tools, ", " 个工具，")) (number(group.tokens)) (language.say(" tokens", " 词元"))
+                    (tools(language, group.tools.len())) (language.say(", ", "，")) (number(group.tokens)) (language.say(" tokens", " 词元"))
                     @if let Some(listing) = &group.listing { (language.say(", listing ", "，清单 ")) (number(listing.full)) }
                 }
             }
-            div.body {
-                form.form method="post" action=(post) {
-                    (token(&place.visitor))
-                    input type="hidden" name="group" value=(group.name);
-                    div.two {
-                        div.field {
-                            label for=(field) { (language.say("Name", "名称")) }
-                            input id=(field) type="text" name="name" value=(group.name) maxlength="128";
-                        }
-                        div.field {
-                            label for={(field) "-about"} { (language.say("Description for the listing", "清单中的描述")) }
-                            input id={(field) "-about"} type="text" name="description" value=(group.description.as_deref().unwrap_or_default()) maxlength="500";
-                        }
-                    }
-                    div.actions {
-                        button.btn.small type="submit" name="do" value="edit" { (language.say("Keep", "保存")) }
-                        button.btn.small type="submit" name="do" value="forget" { (language.say("Forget this entry", "移除此项")) }
-                    }
-                }
-                @if let Some(split) = &group.split {
-                    form method="post" action=(post) {
-                        (token(&place.visitor))
-                        input type="hidden" name="group" value=(group.name);
-                        (notice(Standing::Info, language.say("It could be split:", "可以拆分："), html! {
-                            (tell(language, &split.reason)) " "
-                            @for part in &split.parts { b { (part.name) } " (" (number(part.tools.len())) ") " }
-                        }))
-                        button.btn.small type="submit" name="do" value="split" { (language.say("Split", "拆分")) }
-                    }
-                }
-                form.form method="post" action=(post) {
-                    (token(&place.visitor))
-                    input type="hidden" name="group" value=(group.name);
-                    fieldset.choice {
-                        legend { (language.say("Tools", "工具")) }
-                        @for tool in group.tools.iter().take(SHOWN_TOOLS) {
-                            label { input type="checkbox" name="tool" value=(tool); " " span.name { (tool) } }
-                        }
-                        @if group.tools.len() > SHOWN_TOOLS { p.note { "… " (number(group.tools.len() - SHOWN_TOOLS)) } }
-                    }
-                    div.actions {
-                        input type="text" name="name" list="groups" aria-label=(language.say("Another group", "其他分组")) placeholder=(language.say("another group, or a new one", "其他分组或新名称")) maxlength="128";
-                        button.btn.small type="submit" name="do" value="move" { (language.say("Move chosen there", "移动所选")) }
-                        button.btn.small type="submit" name="do" value="merge" { (language.say("Merge all into it", "全部并入")) }
-                    }
+            @if is_open { (body(place, draft, group, asked)) }
+            @else {
+                div.body hx-get=(inside) hx-trigger="toggle from:closest details once" hx-swap="outerHTML" {
+                    a href={(inside) "#open"} { (language.say("Open this group", "打开此分组")) }
                 }
             }
-        }
-        @if all.first().is_some_and(|first| first.name == group.name) {
-            datalist #groups { @for group in all { option value=(group.name) {} } }
         }
     }
 }
 
-fn core(place: &Place, proposal: &Proposal) -> Markup {
+/// Entries that leave out more than one tool, each to be taken back.
+fn left_out(place: &Place, draft: &SetupDraft) -> Markup {
     let language = place.visitor.language;
+    let entries: Vec<&str> = selectors(&draft.config, "deny").collect();
+    let all = draft.config.get("deny").and_then(Value::as_array).map_or(0, Vec::len);
+    if all == 0 {
+        return html! {};
+    }
+    let single = all - entries.len();
+    card(
+        language.say("Left out", "已排除"),
+        language.say("no agent sees these", "代理看不到"),
+        &html! {
+            @if !entries.is_empty() {
+                ul.rows {
+                    @for entry in &entries {
+                        li {
+                            b.name { (entry) }
+                            form method="post" action=(place.path(Step::Groups.path())) {
+                                (made_for(place, draft))
+                                input type="hidden" name="entry" value=(entry);
+                                button.btn.small type="submit" name="do" value="back"
+                                    aria-label={(language.say("Take back ", "恢复 ")) (entry)} { (language.say("Take back", "恢复")) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if single > 0 {
+                p.body {
+                    a href={(place.path(Step::Review.path())) "?kind=out"} {
+                        (tools(language, single)) (language.say(" by name", "（按名称）"))
+                    }
+                }
+            }
+        },
+    )
+}
+
+fn core(place: &Place, draft: &SetupDraft, proposal: &Proposal) -> Markup {
+    let language = place.visitor.language;
+    let all = draft.config.get("core").and_then(Value::as_array).map_or(0, Vec::len);
+    let told = proposal.core.iter().filter(|entry| entry.origin == Origin::Existing).count();
+    let hidden = all.saturating_sub(told);
     card(
         language.say("Core tools", "核心工具"),
         language.say("in every turn", "每轮都在"),
         &html! {
             form.form method="post" action=(place.path(Step::Groups.path())) {
-                (token(&place.visitor))
+                (made_for(place, draft))
                 fieldset.choice {
                     legend.quiet { (language.say("Core tools", "核心工具")) }
                     @for entry in &proposal.core {
@@ -211,6 +348,13 @@ fn core(place: &Place, proposal: &Proposal) -> Markup {
                             input type="checkbox" name="selector" value=(selector) checked[entry.origin == Origin::Existing];
                             " " span.name { (selector) } " "
                             span.note { (number(entry.tokens)) (language.say(" tokens. ", " 词元。")) (tell(language, &entry.reason)) }
+                        }
+                    }
+                }
+                @if hidden > 0 {
+                    p.note {
+                        a href={(place.path(Step::Review.path())) "?kind=core"} {
+                            (language.say("and ", "另有 ")) (number(hidden)) (language.say(" more by name", " 个按名称指定"))
                         }
                     }
                 }

@@ -12,14 +12,13 @@ use super::server_form::{Typed, field_name, server_fields, server_spec};
 pub(super) use super::taken::{identity, stored_tools};
 use super::taken::{take, take_server};
 use super::told::{self, Told};
-use super::{Step, step_page};
+use super::{DraftUpload, Step, made_for, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
 use crate::service::{ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, SetupDraft, Toolrack};
-use crate::ui::form::{Form, Upload};
+use crate::ui::form::Form;
 use crate::ui::go;
 use crate::ui::language::{Language, counted};
-use crate::ui::layout::token;
 use crate::ui::parts::{State as Standing, card, notice};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -76,7 +75,7 @@ pub(super) async fn read(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
     place: Place,
-    Upload { form, fault }: Upload,
+    DraftUpload { form, fault }: DraftUpload,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     let outcome = match fault {
@@ -222,11 +221,11 @@ fn import_page(
         (present(place, draft, stored))
         div.columns {
             form.card.form method="post" action=(place.path(Step::Import.path())) enctype="multipart/form-data" {
-                (token(&place.visitor))
+                (made_for(place, draft))
                 (text_fields(language, has_tools, typed, outcome))
             }
             div {
-                (server_form(place, typed, outcome))
+                (server_form(place, draft, typed, outcome))
                 (imported_servers(place, draft))
             }
         }
@@ -324,7 +323,7 @@ fn text_fields(language: Language, has_tools: bool, typed: &Form, outcome: &Outc
     }
 }
 
-fn server_form(place: &Place, form: &Form, outcome: &Outcome) -> Markup {
+fn server_form(place: &Place, draft: &SetupDraft, form: &Form, outcome: &Outcome) -> Markup {
     let language = place.visitor.language;
     let typed = if form.text("do") == "mcp" { Typed::of(form) } else { Typed::default() };
     let refused = outcome.refused_at();
@@ -345,7 +344,7 @@ fn server_form(place: &Place, form: &Form, outcome: &Outcome) -> Markup {
         },
         &html! {
             form.form method="post" action=(place.path(Step::Import.path())) {
-                (token(&place.visitor))
+                (made_for(place, draft))
                 (server_fields(language, &typed, &refused))
                 div.actions {
                     button.btn type="submit" name="do" value="mcp" data-busy={ (busy) (most) (language.say(" s", " 秒")) } {

@@ -1,25 +1,31 @@
 //! Edits of a draft's lists of names and groups, as documents.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 /// Adds names to a list, each once.
 pub(super) fn add_names(config: &mut Map<String, Value>, key: &str, names: &[&str]) {
     let list = config.entry(key).or_insert_with(|| json!([]));
     let Some(list) = list.as_array_mut() else { return };
-    for name in names {
-        if !list.contains(&json!(name)) {
-            list.push(json!(name));
-        }
-    }
+    let mut known: HashSet<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    list.extend(names.iter().filter(|name| known.insert((**name).to_owned())).map(|name| json!(name)));
     drop_empty(config, key);
 }
 
 /// Takes names out of a list.
 pub(super) fn remove_names(config: &mut Map<String, Value>, key: &str, names: &[&str]) {
+    let names: HashSet<&str> = names.iter().copied().collect();
     if let Some(list) = config.get_mut(key).and_then(Value::as_array_mut) {
-        list.retain(|entry| !entry.as_str().is_some_and(|entry| names.contains(&entry)));
+        list.retain(|entry| !entry.as_str().is_some_and(|entry| names.contains(entry)));
     }
     drop_empty(config, key);
+}
+
+/// The entries of a list that mean more than one name.
+pub(super) fn selectors<'a>(config: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a str> {
+    let list = config.get(key).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).filter(|entry| entry.starts_with('@') || entry.ends_with('*'))
 }
 
 /// An empty list says nothing.
@@ -59,12 +65,8 @@ impl Groups<'_> {
         let Some(entry) = self.entry(name, tools) else { return };
         if !new_name.is_empty() && new_name != name {
             entry.insert("name".to_owned(), new_name.into());
-            let named = entry.entry("tools").or_insert_with(|| json!([]));
-            if let Some(named) = named.as_array_mut() {
-                let missing: Vec<Value> =
-                    tools.iter().map(|tool| json!(tool)).filter(|tool| !named.contains(tool)).collect();
-                named.extend(missing);
-            }
+            let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+            add_names(entry, "tools", &tools);
         }
         match description {
             "" => drop(entry.shift_remove("description")),
@@ -74,10 +76,11 @@ impl Groups<'_> {
 
     /// Puts tools into a group, out of every other entry that names them.
     pub(super) fn place(&mut self, name: &str, description: Option<&str>, tools: &[String]) {
+        let placed: HashSet<&str> = tools.iter().map(String::as_str).collect();
         self.with(|list| {
             for group in list.iter_mut().filter_map(Value::as_object_mut) {
                 if let Some(named) = group.get_mut("tools").and_then(Value::as_array_mut) {
-                    named.retain(|tool| !tools.iter().any(|placed| tool.as_str() == Some(placed)));
+                    named.retain(|tool| !tool.as_str().is_some_and(|tool| placed.contains(tool)));
                 }
             }
         });
@@ -104,6 +107,30 @@ impl Groups<'_> {
                 all.extend(prefixes);
             }
         }
+    }
+
+    /// Leaves a group out, with the tools that it will have; one that is only proposed gets an entry, so that its name means something.
+    pub(super) fn leave_out(&mut self, name: &str, is_proposed: bool, tools: &[String]) {
+        if is_proposed {
+            let _ = self.entry(name, tools);
+        }
+        let names: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let selector = format!("@{name}");
+        remove_names(self.0, "core", &names);
+        remove_names(self.0, "core", &[&selector]);
+        add_names(self.0, "deny", &[&selector]);
+    }
+
+    /// Takes all entries away, but for those of groups that are left out: these would come back.
+    pub(super) fn clear(&mut self) {
+        let out: HashSet<String> = selectors(self.0, "deny")
+            .filter_map(|entry| entry.strip_prefix('@'))
+            .map(str::to_owned)
+            .collect();
+        let is_out =
+            |group: &Value| group.get("name").and_then(Value::as_str).is_some_and(|name| out.contains(name));
+        self.with(|list| list.retain(is_out));
+        drop_empty(self.0, "groups");
     }
 
     /// Takes the entry of a group away: its tools are where names and uploads put them.
@@ -180,6 +207,21 @@ mod tests {
             merged,
             json!({"groups": [{"name": "one", "tools": ["a", "b", "x_1"], "prefixes": ["x_"]}]})
         );
+    }
+
+    #[test]
+    fn a_group_that_is_left_out_stays_out_when_groups_begin_anew() {
+        let before = json!({"core": ["a", "@mail", "z"], "groups": [{"name": "other", "tools": ["o"]}]});
+        let out = edited(before, |groups| groups.leave_out("mail", true, &tools(&["a", "b"])));
+        assert_eq!(
+            out,
+            json!({"core": ["z"], "groups": [{"name": "other", "tools": ["o"]}, {"name": "mail", "tools": ["a", "b"]}], "deny": ["@mail"]})
+        );
+        let again = edited(out, |groups| groups.clear());
+        assert_eq!(again["groups"], json!([{"name": "mail", "tools": ["a", "b"]}]));
+        // The group of an upload has its name from there.
+        let out = edited(json!({}), |groups| groups.leave_out("jira", false, &tools(&["a"])));
+        assert_eq!(out, json!({"deny": ["@jira"]}));
     }
 
     #[test]

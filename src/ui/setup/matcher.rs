@@ -10,13 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::presets::{KINDS, Preset};
 use super::refused::{is_mended_in_the_form, refusal};
-use super::{Step, keep, set, step_page};
+use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
 use crate::service::{MatcherTestAnswer, MatcherTestRequest, SetupDraft, Toolrack};
 use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
-use crate::ui::layout::token;
 use crate::ui::parts::{State as Standing, card, notice, warnings};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -49,7 +48,7 @@ pub(super) async fn save(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
     place: Place,
-    form: Form,
+    form: DraftForm,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     if form.text("do") == "skip" {
@@ -166,7 +165,7 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
         (test_card(language, tried))
         div.columns {
             form.card.form method="post" action=(place.path(Step::Matcher.path())) #matcher {
-                (token(&place.visitor))
+                (made_for(place, draft))
                 (fields(language, draft, stored, &tried.query))
             }
             div {
@@ -178,7 +177,7 @@ fn matcher_page(place: &Place, draft: &SetupDraft, stored: Option<&str>, tried: 
                         "此时按词语和内置向量搜索。端点更能理解换一种说法或其他语言的请求。",
                     )))
                 form method="post" action=(place.path(Step::Matcher.path())) {
-                    (token(&place.visitor))
+                    (made_for(place, draft))
                     button.btn name="do" value="skip" type="submit" { (language.say("Go on without a matcher", "跳过匹配器")) }
                 }
             }

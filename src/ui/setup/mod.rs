@@ -1,6 +1,7 @@
 //! The setup flow: six pages around one draft. What agents see changes by the last of them alone.
 
 mod apply;
+mod group;
 mod groups;
 mod import;
 mod lists;
@@ -11,6 +12,7 @@ mod review;
 mod scope;
 mod server_form;
 mod servers;
+mod stale;
 mod taken;
 mod told;
 mod versions;
@@ -22,9 +24,9 @@ use axum::routing::{MethodRouter, get, post};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::form::Form;
+use self::stale::{DraftForm, DraftUpload, made_for};
 use super::language::{Language, time};
-use super::layout::{Section, page, token};
+use super::layout::{Section, page};
 use super::parts::head;
 use super::visitor::Place;
 use super::{go, shown};
@@ -99,7 +101,11 @@ async fn begin(place: Place) -> Response {
 }
 
 /// Throws the draft away.
-async fn discard(State(service): State<Toolrack>, place: Place, _form: Form) -> Result<Response, Problem> {
+async fn discard(
+    State(service): State<Toolrack>,
+    place: Place,
+    _form: DraftForm,
+) -> Result<Response, Problem> {
     service.discard_draft(&place.scope).await?;
     Ok(go(&place.path(Step::Import.path())))
 }
@@ -139,6 +145,7 @@ fn step_page(
     let content = html! {
         (steps)
         (head(title, about, None))
+        @if let Some(told) = &place.told { (told) }
         (content)
         div.flow {
             p.note {
@@ -147,7 +154,7 @@ fn step_page(
             }
             @if draft.revision > 0 {
                 form method="post" action=(place.path("setup/discard")) {
-                    (token(&place.visitor))
+                    (made_for(place, draft))
                     button.btn type="submit" { (language.say("Throw draft away", "丢弃草稿")) }
                 }
             }

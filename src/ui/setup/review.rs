@@ -1,26 +1,35 @@
 //! Step two: every tool with what makes it hard to find or to call; leaving out, aliases and core are kept in the draft.
 
+use std::collections::HashSet;
+
 use axum::extract::{Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::lists::{add_names, remove_names};
-use super::{Step, step_page};
+use super::lists::{add_names, remove_names, selectors};
+use super::{DraftForm, Step, made_for, step_page};
 use crate::core::remarks::{Kind, ReviewedTool, Severity};
 use crate::http::problem::Problem;
-use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, SetupDraft, Toolrack};
-use crate::ui::form::Form;
+use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupDraft, Toolrack};
 use crate::ui::language::{Language, number};
-use crate::ui::layout::{token, with_query};
-use crate::ui::parts::{State as Standing, empty, notice, tag, warnings};
+use crate::ui::layout::with_query;
+use crate::ui::parts::{Slice, State as Standing, empty, notice, pager, tag, tools, warnings};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
 /// Tools of one page.
 const ON_A_PAGE: u32 = 50;
+
+/// Values of `kind` beside those of remarks: tools that have one, that are core, that are left out.
+const ANY: &str = "any";
+const CORE: &str = "core";
+const OUT: &str = "out";
+
+/// Entries of a list that are named where a tool stays as it is by one of them.
+const MOST_ENTRIES: usize = 10;
 
 /// What is shown of the tools.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -29,7 +38,11 @@ pub(super) struct Filter {
     kind: String,
     query: String,
     group: String,
-    cursor: String,
+    page: String,
+    /// What was done just now, and with how many tools; of these, how many stand as before all the same.
+    said: String,
+    count: String,
+    left: String,
     /// A phrase to be made an alias, as the overview sends it.
     alias: String,
 }
@@ -41,22 +54,50 @@ impl Filter {
             profile: None,
             kinds: match self.kind.as_str() {
                 // Everything that has a remark.
-                "any" => Kind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect(),
+                ANY => Kind::ALL.iter().map(|kind| kind.as_str().to_owned()).collect(),
+                CORE | OUT => Vec::new(),
                 kind => some(kind).into_iter().collect(),
             },
             group: some(&self.group),
             query: some(&self.query),
-            cursor: some(&self.cursor),
+            cursor: None,
             limit: Some(ON_A_PAGE),
+            standing: match self.kind.as_str() {
+                CORE => Some(ReviewStanding::Core),
+                OUT => Some(ReviewStanding::Excluded),
+                _ => None,
+            },
+            page: Some(self.page.parse().unwrap_or(1)),
         }
     }
 
+    /// The address of what is shown, with what is said of the last step.
     fn path(&self, place: &Place) -> String {
-        let Self { kind, query, group, cursor, alias } = self;
-        let fields =
-            [("kind", kind), ("query", query), ("group", group), ("cursor", cursor), ("alias", alias)];
+        let Self { kind, query, group, page, said, count, left, alias } = self;
+        let fields = [
+            ("kind", kind),
+            ("query", query),
+            ("group", group),
+            ("page", page),
+            ("said", said),
+            ("count", count),
+            ("left", left),
+            ("alias", alias),
+        ];
         let fields = fields.map(|(name, value)| (name, value.as_str()));
         with_query(&place.path(Step::Review.path()), &fields)
+    }
+
+    /// The same tools without what was said.
+    fn quiet(&self) -> Self {
+        Self { said: String::new(), count: String::new(), left: String::new(), ..self.clone() }
+    }
+
+    /// The first page of other tools.
+    fn other(&self, change: impl FnOnce(&mut Self)) -> Self {
+        let mut other = Self { page: String::new(), ..self.quiet() };
+        change(&mut other);
+        other
     }
 }
 
@@ -68,38 +109,142 @@ pub(super) async fn show(
     let draft = service.draft(&place.scope).await?;
     let answer = service.review_setup(draft.input(place.caller()), filter.asked()).await?;
     if place.visitor.part {
-        return Ok(shown(table(&place, &filter, &answer)));
+        return Ok(shown(table(&place, &draft, &filter.quiet(), &answer)));
     }
     Ok(review_page(&place, &draft, &filter, &answer))
 }
 
-/// Keeps what was decided about the chosen tools.
+/// Keeps what was decided about the chosen tools, or about all that are shown page by page.
 pub(super) async fn decide(
     State(service): State<Toolrack>,
     place: Place,
-    Query(mut filter): Query<Filter>,
-    form: Form,
+    Query(filter): Query<Filter>,
+    mut form: DraftForm,
 ) -> Result<Response, Problem> {
-    let mut draft = service.draft(&place.scope).await?;
-    let names: Vec<&str> = form.all("tool").collect();
-    let config = &mut draft.config;
-    match form.text("do") {
-        "exclude" => {
-            add_names(config, "deny", &names);
-            remove_names(config, "core", &names);
+    let mut draft = std::mem::take(&mut form.draft);
+    let mut filter = filter.quiet();
+    let said = |filter: Filter, said: &str| Ok(go(&Filter { said: said.to_owned(), ..filter }.path(&place)));
+    let action = form.text("do");
+    let names: Vec<String> = if form.has("all") {
+        if action == "alias" {
+            return said(filter, "one");
         }
-        "include" => remove_names(config, "deny", &names),
-        "core" => add_names(config, "core", &names),
-        "uncore" => remove_names(config, "core", &names),
+        let found = service.reviewed_names(draft.input(place.caller()), filter.asked()).await?;
+        // What is done is done to what was shown.
+        if form.text("all") != found.len().to_string() {
+            return said(filter, "other");
+        }
+        found
+    } else {
+        form.all("tool").map(str::to_owned).collect()
+    };
+    if names.is_empty() {
+        return said(filter, "none");
+    }
+    let chosen: Vec<&str> = names.iter().map(String::as_str).collect();
+    let config = &mut draft.config;
+    // A tool may stay as it is all the same, since other entries mean it as well.
+    let stays = match action {
+        "exclude" => {
+            add_names(config, "deny", &chosen);
+            remove_names(config, "core", &chosen);
+            None
+        }
+        "include" => {
+            remove_names(config, "deny", &chosen);
+            Some(OUT)
+        }
+        "core" => {
+            add_names(config, "core", &chosen);
+            None
+        }
+        "uncore" => {
+            remove_names(config, "core", &chosen);
+            Some(CORE)
+        }
+        _ if form.text("alias").is_empty() => return said(filter, "phrase"),
         _ => {
-            alias(config, &names, form.text("alias"));
-            if !names.is_empty() {
-                filter.alias.clear();
+            alias(config, &chosen, form.text("alias"));
+            filter.alias.clear();
+            None
+        }
+    };
+    if let Some(kind) = stays {
+        let standing = Filter { kind: kind.to_owned(), ..Filter::default() }.asked();
+        let stand = service.reviewed_names(draft.input(place.caller()), standing).await?;
+        let stand: HashSet<&str> = stand.iter().map(String::as_str).collect();
+        let left = chosen.iter().filter(|name| stand.contains(**name)).count();
+        filter.left = if left > 0 { left.to_string() } else { String::new() };
+    }
+    filter.count = chosen.len().to_string();
+    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
+    said(filter, action)
+}
+
+/// What came of the last step.
+fn outcome(place: &Place, filter: &Filter, draft: &SetupDraft) -> Markup {
+    let language = place.visitor.language;
+    let (count, left) =
+        (filter.count.parse::<usize>().unwrap_or_default(), filter.left.parse::<usize>().unwrap_or_default());
+    let many = tools(language, count - left.min(count));
+    let is = if count - left.min(count) == 1 { "is" } else { "are" };
+    let done = |english: String, chinese: String| {
+        let text = if language == Language::English { english } else { chinese };
+        notice(Standing::Ok, text, "")
+    };
+    let not = |english, chinese| {
+        notice(
+            Standing::Warn,
+            language.say("Nothing was changed:", "未作更改："),
+            language.say(english, chinese),
+        )
+    };
+    let stay = |key, english: &str, chinese: &str| {
+        let text = match (language, left) {
+            (Language::English, 1) => format!(" stays {english}"),
+            (Language::English, _) => format!(" stay {english}"),
+            (Language::Chinese, _) => chinese.to_owned(),
+        };
+        let entries: Vec<&str> = selectors(&draft.config, key).take(MOST_ENTRIES).collect();
+        html! {
+            @if left > 0 {
+                (notice(Standing::Warn, format!("{}{text}", tools(language, left)), html! {
+                    @for entry in entries { code { (entry) } " " }
+                    @if key == "deny" {
+                        a href=(place.path(Step::Groups.path())) {
+                            (language.say("Take a whole group back", "恢复整个分组"))
+                        }
+                    }
+                }))
             }
         }
+    };
+    match filter.said.as_str() {
+        "none" => not(
+            "no tool was chosen. Tick some, or take all that match.",
+            "没有选择工具。请勾选，或选择全部匹配项。",
+        ),
+        "phrase" => not("type what people call the tool, then add it.", "请先输入别名。"),
+        "one" => {
+            not("an alias is for the tools that it means. Tick these.", "别名只用于所指的工具，请逐个勾选。")
+        }
+        "other" => not(
+            "other tools match by now than were shown. This is what matches.",
+            "匹配的工具已与所示不同，以下为当前结果。",
+        ),
+        "exclude" => done(format!("{many} {is} left out."), format!("已排除{many}。")),
+        "core" => done(format!("{many} {is} core."), format!("已将{many}设为核心。")),
+        "alias" => done(format!("{many} got the alias."), format!("已为{many}添加别名。")),
+        "include" => html! {
+            @if count > left { (done(format!("{many} {is} let in again."), format!("已恢复{many}。"))) }
+            (stay("deny", "left out by an entry for several tools, by `allow`, or by the other scope's config. ", "仍因涵盖多个工具的条目、`allow` 或另一范围的配置而被排除。"))
+        },
+        "uncore" => html! {
+            @if count > left { (done(format!("{many} {is} no longer core."), format!("已取消{many}的核心。"))) }
+            (stay("core", "core by an entry for several tools, by the other scope's config, or because they say so themselves. ", "仍因涵盖多个工具的条目、另一范围的配置或工具自身声明而为核心。"))
+        },
+        _ => html! {},
     }
-    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-    Ok(go(&filter.path(&place)))
 }
 
 /// Adds a phrase to tools.
@@ -132,11 +277,13 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
         ),
     };
     let content = html! {
+        (outcome(place, filter, draft))
         (warnings(language, &answer.warnings))
         @if !filter.alias.is_empty() { (for_alias(place, &filter.alias)) }
         section.card {
             form.bar method="get" action=(place.path(Step::Review.path())) role="search" {
                 input type="hidden" name="kind" value=(filter.kind);
+                @if !filter.group.is_empty() { input type="hidden" name="group" value=(filter.group); }
                 @if !filter.alias.is_empty() { input type="hidden" name="alias" value=(filter.alias); }
                 input type="search" name="query" value=(filter.query) data-search maxlength="200"
                     aria-label=(language.say("Filter tools", "筛选工具")) placeholder=(language.say("Name, group or description", "名称、分组或描述"))
@@ -144,9 +291,15 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
                     hx-target="#review" hx-swap="outerHTML";
                 button.btn.small type="submit" { (language.say("Filter", "筛选")) }
                 span.note { kbd { "/" } }
+                @if !filter.group.is_empty() {
+                    a.btn.small href=(filter.other(|filter| filter.group.clear()).path(place)) {
+                        (language.say("Only group ", "仅分组 ")) b { (filter.group) } " ×"
+                        span.quiet { (language.say("; show all groups", "；显示全部分组")) }
+                    }
+                }
             }
             (kinds(place, filter, answer))
-            (table(place, filter, answer))
+            (table(place, draft, &filter.quiet(), answer))
         }
     };
     step_page(place, Step::Review, draft, (language.say("Review tools", "检查工具"), &about), &content, None)
@@ -172,15 +325,23 @@ fn for_alias(place: &Place, phrase: &str) -> Markup {
 /// The kinds of remarks that there are, each a filter.
 fn kinds(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
     let language = place.visitor.language;
-    let link =
-        |kind: &str| Filter { kind: kind.to_owned(), cursor: String::new(), ..filter.clone() }.path(place);
+    let link = |kind: &str| filter.other(|filter| kind.clone_into(&mut filter.kind)).path(place);
+    let standings = [
+        (CORE, language.say("Core ", "核心 "), answer.core),
+        (OUT, language.say("Left out ", "已排除 "), answer.excluded),
+    ];
     let found: Vec<&RemarkCount> = answer.counts.iter().filter(|count| count.tools > 0).collect();
     html! {
         nav.tabs aria-label=(language.say("Remarks", "提示")) {
             a href=(link("")) aria-current=[filter.kind.is_empty().then_some("true")] {
                 (language.say("All ", "全部 ")) (number(answer.reviewed))
             }
-            a href=(link("any")) aria-current=[(filter.kind == "any").then_some("true")] {
+            @for (kind, name, count) in standings {
+                @if count > 0 || filter.kind == kind {
+                    a href=(link(kind)) aria-current=[(filter.kind == kind).then_some("true")] { (name) (number(count)) }
+                }
+            }
+            a href=(link(ANY)) aria-current=[(filter.kind == ANY).then_some("true")] {
                 (language.say("With remarks ", "有提示 ")) (number(answer.with_remarks))
             }
             @for count in found {
@@ -195,15 +356,27 @@ fn kinds(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
     }
 }
 
-fn table(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
+fn table(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &ReviewAnswer) -> Markup {
     let language = place.visitor.language;
     let chosen = language.say("# chosen", "已选 # 个");
     let all = language.say("Choose all on this page", "选择本页全部");
+    let slice = Slice::of(answer.total, ON_A_PAGE as usize, &filter.page);
+    let every = match language {
+        Language::English => format!("All {} that match", number(answer.total)),
+        Language::Chinese => format!("全部 {} 个匹配项", number(answer.total)),
+    };
+    let way = |text: &str, page: usize| {
+        let to = Filter { page: page.to_string(), ..filter.clone() };
+        html! { a.btn.small href=(to.path(place)) { (text) } }
+    };
     html! {
         form #review method="post" action=(filter.path(place)) {
-            (token(&place.visitor))
+            (made_for(place, draft))
             div.bar {
                 b data-chosen=(chosen) aria-live="polite" { (chosen.replace('#', "0")) }
+                @if slice.pages > 1 {
+                    label { input type="checkbox" name="all" value=(answer.total) data-every=(answer.total); " " (every) }
+                }
                 button.btn.small type="submit" name="do" value="core" { (language.say("Make core", "设为核心")) }
                 button.btn.small type="submit" name="do" value="uncore" { (language.say("Not core", "取消核心")) }
                 button.btn.small.danger type="submit" name="do" value="exclude" { (language.say("Leave out", "排除")) }
@@ -225,28 +398,20 @@ fn table(place: &Place, filter: &Filter, answer: &ReviewAnswer) -> Markup {
                         th.number scope="col" { (language.say("Parameters", "参数")) }
                         th scope="col" { (language.say("Remarks", "提示")) }
                     } }
-                    tbody { @for tool in &answer.tools { (row(language, tool)) } }
+                    tbody { @for tool in &answer.tools { (row(place, filter, tool)) } }
                 }
             }
             footer.bar {
-                span.note {
-                    (number(answer.tools.len())) (language.say(" of ", " / ")) (number(answer.total))
-                    (language.say(", worst first", "，问题严重者在前"))
-                }
-                span.pages {
-                    @if !filter.cursor.is_empty() {
-                        a.btn.small href=(Filter { cursor: String::new(), ..filter.clone() }.path(place)) { (language.say("First page", "首页")) }
-                    }
-                    @if let Some(next) = &answer.next_cursor {
-                        a.btn.small href=(Filter { cursor: next.clone(), ..filter.clone() }.path(place)) { (language.say("Next page", "下一页")) }
-                    }
-                }
+                span.note { (tools(language, answer.total)) (language.say(", worst first", "，问题严重者在前")) }
+                (pager(language, slice, way))
             }
         }
     }
 }
 
-fn row(language: Language, tool: &ReviewedTool) -> Markup {
+fn row(place: &Place, filter: &Filter, tool: &ReviewedTool) -> Markup {
+    let language = place.visitor.language;
+    let only = filter.other(|filter| tool.group.clone_into(&mut filter.group));
     html! {
         tr.dim[tool.excluded] {
             td { input type="checkbox" name="tool" value=(tool.name) aria-label={(language.say("Choose ", "选择 ")) (tool.name)}; }
@@ -257,7 +422,7 @@ fn row(language: Language, tool: &ReviewedTool) -> Markup {
                 span.clip { (tool.description) }
                 @if !tool.aliases.is_empty() { span.note { (language.say("also: ", "别名：")) (tool.aliases.join(", ")) } }
             }
-            td { (tool.group) }
+            td { a href=(only.path(place)) { (tool.group) } }
             td.number data-label=(language.say("Tokens", "词元")) { (number(tool.tokens)) }
             td.number data-label=(language.say("Parameters", "参数")) { (number(tool.parameters)) }
             td.full {

@@ -7,14 +7,13 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::{Step, keep, set, step_page};
+use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::core::id::Scope;
 use crate::core::profile::Profile;
 use crate::http::problem::Problem;
 use crate::service::{EffectiveConfig, SetupDraft, Toolrack};
-use crate::ui::form::Form;
 use crate::ui::language::Language;
-use crate::ui::layout::{kind_name, token};
+use crate::ui::layout::kind_name;
 use crate::ui::parts::{State as Standing, card, notice, tag};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -48,7 +47,7 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
 pub(super) async fn save(
     State(service): State<Toolrack>,
     place: Place,
-    form: Form,
+    form: DraftForm,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     let is_chosen = |name: &str| form.has(name) && form.text(name) != INHERIT && !form.text(name).is_empty();
@@ -114,7 +113,7 @@ fn scope_page(
     let content = html! {
         div.columns {
             form.card.form method="post" action=(place.path(Step::Scope.path())) #scope {
-                (token(&place.visitor))
+                (made_for(place, draft))
                 (fields(place, draft, &default.config))
             }
             (in_force(language, effective, changed))

@@ -1,6 +1,7 @@
 //! `/v1/setup/apply`: a config and a catalog in one step.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +37,7 @@ pub struct SetupApplyBody {
     config: Option<Value>,
     /// All tools of the catalog, as `PUT …/catalog` takes them; absent: the catalog stays as it is.
     #[schema(value_type = Option<Vec<Object>>, min_items = 1)]
-    tools: Option<Vec<Box<RawValue>>>,
+    tools: Option<Box<RawValue>>,
 }
 
 impl Scoped for SetupApplyBody {
@@ -84,6 +85,7 @@ pub(crate) async fn apply(
     }
     let never = || Problem::new(Code::PreconditionFailed, "no setup ever had the ETag of If-Match");
     let expected = expected.version().map(|tag| DraftBase::from_text(tag).ok_or_else(never)).transpose()?;
+    let tools = tools.map(|tools| Arc::from(tools.get()));
     let apply = SetupApply { config, tools, expected, dry_run: query.dry_run() };
     let applied = service.apply_setup(&actor, &scope, apply).await?;
     Ok(([etag::header_of(applied.version().to_text())?], Json(applied)).into_response())

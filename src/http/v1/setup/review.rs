@@ -86,6 +86,7 @@ pub(crate) async fn review(
     let SetupReviewBody { user, project, tools, config, profile, kinds, group, query, cursor, limit } =
         body.parse(limits(&context))?;
     let draft = input(&principal, (user, project), tools, config);
-    let query = ReviewQuery { profile, kinds: kinds.unwrap_or_default(), group, query, cursor, limit };
+    let kinds = kinds.unwrap_or_default();
+    let query = ReviewQuery { profile, kinds, group, query, cursor, limit, ..ReviewQuery::default() };
     Ok(Json(service.review_setup(draft, query).await?))
 }
