@@ -69,6 +69,9 @@ pub(super) fn tag(state: State, text: impl Render) -> Markup {
     html! { span class={"tag " (state.class())} { (text) } }
 }
 
+/// Warnings that are told one by one.
+const SHOWN_WARNINGS: usize = 50;
+
 /// The warnings of an answer.
 pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
     if warnings.is_empty() {
@@ -84,12 +87,15 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
                 }
             }
             ul.lines {
-                @for warning in warnings.iter().take(50) {
+                @for warning in warnings.iter().take(SHOWN_WARNINGS) {
                     li {
                         code { (warning.code) } " "
                         @if let Some(tool) = &warning.tool { b { (tool) } ": " }
                         (tell_warning(language, warning.code, &warning.detail))
                     }
+                }
+                @if warnings.len() > SHOWN_WARNINGS {
+                    li { "… " (number(warnings.len() - SHOWN_WARNINGS)) (language.say(" more", " 条")) }
                 }
             }
         }

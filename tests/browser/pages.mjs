@@ -26,6 +26,8 @@ describe('all pages', () => {
     ['review', `${dora}setup/review`],
     ['review-1000', `${alice}setup/review?alias=ring+the+bell`],
     ['groups', `${dora}setup/groups`],
+    ['group', `${dora}setup/groups?group=calendar`],
+    ['review-out', `${alice}setup/review?kind=out&said=include&count=3&left=1`],
     ['matcher', `${dora}setup/matcher`],
     ['scope', `${dora}setup/scope`],
     ['apply', `${dora}setup/apply`],
@@ -173,6 +175,11 @@ describe('all pages', () => {
       assert.ok((await page.locator('main h1').innerText()).length > 2, path);
       assert.ok((await page.locator('main').innerText()).length > 80, path);
     }
+    await visit(page, `${dora}setup/groups`);
+    const group = page.locator('details.fold').first();
+    await group.locator('summary').click();
+    await press(page, group.getByRole('link', { name: 'Open this group' }));
+    assert.ok(await page.locator('#open input[name=tool]').first().isVisible(), 'a group is opened by a link');
     await finish(page);
   });
 

@@ -53,6 +53,7 @@ await on();
 const take = page.locator('button[value=take]');
 if (await take.count()) await press(page, take);
 await page.locator('details.fold summary').first().click();
+await page.locator('details.fold input[name=tool]').first().waitFor();
 await picture('groups');
 await on();
 await page.fill('#endpoint', endpoint.url);
