@@ -35,10 +35,12 @@ describe('the setup flow', () => {
     assert.equal(await heading(), 'Import tools');
   });
 
-  test('what is no tool list is told, and what was typed is not lost for good', async () => {
+  test('what is no tool list is told, and what was typed stays', async () => {
     await page.fill('#text', 'neither: [json');
     await press(page, 'button[value=text]');
     assert.match(await page.getByRole('alert').innerText(), /^Not read:/);
+    assert.equal(await page.inputValue('#text'), 'neither: [json');
+    await page.fill('#text', '');
   });
 
   test('1,000 tools are imported from a file', async () => {

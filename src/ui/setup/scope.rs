@@ -198,7 +198,7 @@ fn fields(place: &Place, draft: &SetupDraft, default: &Map<String, Value>) -> Ma
                 label for=(name) { (text) }
                 input id=(name) type="number" min=[limits.map(|(min, _)| min)] max=[limits.map(|(_, max)| max)] name=(name) value=(value(name))
                     placeholder=(usual(name)) aria-describedby={ (name) "-hint" };
-                p.hint id={ (name) "-hint" } { (language.say("Empty: ", "留空：")) (inherited(place, &usual(name))) }
+                p.hint id={ (name) "-hint" } { (inherited(place, &usual(name))) }
             }
         }
     };
@@ -251,6 +251,28 @@ fn fields(place: &Place, draft: &SetupDraft, default: &Map<String, Value>) -> Ma
     }
 }
 
+/// The layer that a value comes from.
+fn origin_name<'a>(language: Language, origin: &'a str) -> &'a str {
+    match (language, origin) {
+        (Language::Chinese, "default") => "默认",
+        (Language::Chinese, "user") => "用户",
+        (Language::Chinese, "project") => "项目",
+        (Language::Chinese, "merged") => "合并",
+        _ => origin,
+    }
+}
+
+/// How a matcher stands.
+fn matcher_name<'a>(language: Language, status: &'a str) -> &'a str {
+    match (language, status) {
+        (Language::Chinese, "configured") => "已配置",
+        (Language::Chinese, "failing") => "没有应答",
+        (Language::Chinese, "blocked_address") => "地址不被允许",
+        (Language::Chinese, "key_unreadable") => "无法读取密钥",
+        _ => status,
+    }
+}
+
 /// What agents go by at present, with the layer that each value comes from, and the keys that the draft changes.
 fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<&str>) -> Markup {
     let origin = |value: &Value| value.get("origin").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -276,7 +298,7 @@ fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<
                                 th.name.most scope="row" { (name) }
                                 td.full { span.clip { (short(&value)) } }
                                 td {
-                                    (entry.map(&origin).unwrap_or_default()) " "
+                                    (origin_name(language, &entry.map(&origin).unwrap_or_default())) " "
                                     @if changed.contains(name) {
                                         (tag(Standing::Info, language.say("changed in this draft", "草稿中已更改")))
                                     }
@@ -290,7 +312,7 @@ fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<
                 div.body {
                     (notice(
                         if effective.matcher.status == "configured" { Standing::Ok } else { Standing::Warn },
-                        html! { (language.say("Matcher in force:", "当前匹配器：")) " " (effective.matcher.status) },
+                        html! { (language.say("Matcher in force:", "当前匹配器：")) " " (matcher_name(language, effective.matcher.status)) },
                         tell(language, effective.matcher.detail.as_deref().unwrap_or_default()),
                     ))
                 }

@@ -69,7 +69,7 @@ pub(super) fn server_fields(language: Language, typed: &Typed, refused: &[&str])
                     code { (name) } " " span.note { (language.say("is stored and stays; tick to take it away", "已保存并保留；勾选则移除")) }
                 }
             }
-            div #server-headers {
+            div.rows-of-fields #server-headers {
                 @for at in 0..rows {
                     div.two {
                         div.field {

@@ -14,7 +14,7 @@ use crate::core::keys::KeyId;
 use crate::http::problem::Problem;
 use crate::service::{ConfigVersionDocument, Toolrack};
 use crate::ui::form::Form;
-use crate::ui::language::{counted, time};
+use crate::ui::language::{Language, counted, time};
 use crate::ui::layout::{Section, page, token};
 use crate::ui::parts::{State as Standing, card, empty, head, notice, tag};
 use crate::ui::visitor::Place;
@@ -65,12 +65,13 @@ pub(super) async fn show(
                             @if version.current { (tag(Standing::Ok, language.say("in force", "当前"))) }
                             span.note {
                                 (time(version.at_ms)) " UTC"
-                                @if !version.actor.is_empty() { ", " (by(&names, &version.actor)) }
+                                @if !version.actor.is_empty() { ", " (names.get(&version.actor).unwrap_or(&version.actor)) }
                                 @if !version.current {
                                     ", " (counted(language, differing(&now, &version.config), "key differs", "keys differ", "项不同"))
                                 }
                             }
                         }
+                        (written_by(language, &names, &version.actor))
                         @if version.current { pre tabindex="0" { (pretty(&version.config)) } }
                         @else {
                             @if lines.is_empty() { p.body { (language.say("The same as what is in force.", "与当前相同。")) } }
@@ -117,12 +118,11 @@ async fn key_names(
     names
 }
 
-/// Who wrote a version: a key by its name, which leads to it.
-fn by(names: &BTreeMap<String, String>, actor: &str) -> Markup {
+/// The way to the key that wrote a version, where its name is known.
+fn written_by(language: Language, names: &BTreeMap<String, String>, actor: &str) -> Markup {
     html! {
-        @match names.get(actor) {
-            Some(name) => a href={ "/ui/keys/" (actor) } title=(actor) { (name) },
-            None => (actor),
+        @if let Some(name) = names.get(actor) {
+            p.body { (language.say("Written with the key ", "写入所用密钥：")) a href={ "/ui/keys/" (actor) } { (name) } }
         }
     }
 }
