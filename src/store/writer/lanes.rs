@@ -38,7 +38,8 @@ const ATTEMPTS: u32 = 10;
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Writer<Postgres> {
-    /// Starts so many tasks on the current runtime, which ask `pulse` whether their server is there. `observe` is told of every operation that was handled.
+    /// Starts so many tasks on the current runtime, which ask `pulse` whether their server is there. `observe` is told of every
+    /// operation that was handled.
     pub(in crate::store) fn start_lanes(
         options: PgConnectOptions,
         pulse: Arc<Pulse>,
