@@ -217,7 +217,7 @@ mod tests {
             out,
             json!({"core": ["z"], "groups": [{"name": "other", "tools": ["o"]}, {"name": "mail", "tools": ["a", "b"]}], "deny": ["@mail"]})
         );
-        let again = edited(out, |groups| groups.clear());
+        let again = edited(out, Groups::clear);
         assert_eq!(again["groups"], json!([{"name": "mail", "tools": ["a", "b"]}]));
         // The group of an upload has its name from there.
         let out = edited(json!({}), |groups| groups.leave_out("jira", false, &tools(&["a"])));

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
 use super::{Step, apply, groups, import, matcher, review, scope};
+use crate::core::text::clip;
 use crate::http::problem::Problem;
 use crate::http::router::AppState;
 use crate::service::{SetupDraft, Toolrack};
@@ -21,9 +22,12 @@ use crate::ui::visitor::Place;
 /// The field with the draft that a page was made for.
 const DRAFT_FIELD: &str = "draft";
 
-/// Longest form that can be sent again as it is, in bytes, and its longest field that is shown.
+/// Longest form that can be sent again as it is, in bytes.
 const MOST_AGAIN: usize = 32 * 1024;
+
+/// Fields that are shown, and characters of each.
 const MOST_SHOWN: usize = 200;
+const SHOWN_CHARS: usize = 300;
 
 /// The hidden fields of every form of a step.
 pub(super) fn made_for(place: &Place, draft: &SetupDraft) -> Markup {
@@ -147,7 +151,7 @@ fn told(place: &Place, step: Step, uri: &Uri, form: &Form, draft: &SetupDraft) -
                 summary { strong { (language.say("What you sent", "您发送的内容")) } }
                 ul.lines {
                     @for (name, value) in sent.iter().take(MOST_SHOWN) {
-                        li { code { (name) } " " span.clip { (value) } }
+                        li { code { (name) } " " (clip(value, SHOWN_CHARS)) }
                     }
                     @if sent.len() > MOST_SHOWN { li { "… " (sent.len() - MOST_SHOWN) } }
                 }
