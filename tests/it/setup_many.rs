@@ -92,6 +92,26 @@ async fn a_whole_group_is_left_out_and_taken_back() {
 }
 
 #[tokio::test]
+async fn leaving_out_what_has_no_group_leaves_the_proposed_groups_alone() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let named = (0..8).map(|at| format!("tracker_{at}")).chain(["odd".to_owned(), "strange".to_owned()]);
+    let tools: Vec<Value> =
+        named.map(|name| json!({"name": name, "parameters": {"type": "object"}})).collect();
+    let text = json!({ "tools": tools }).to_string();
+    browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", &text)]).await.expect_status(303);
+    let groups = of(&user, "setup/groups");
+    let out = after(&browser, &groups, &[("do", "out"), ("group", "other")]).await;
+    assert!(out.contains("8 tools") && out.contains("2 tools by name"), "{out}");
+    // A group that is only proposed is left out under its name.
+    let both = after(&browser, &groups, &[("do", "out"), ("group", "tracker")]).await;
+    assert!(both.contains("@tracker"), "{both}");
+    let config = applied(&user, &browser).await;
+    assert_eq!(config["deny"], json!(["odd", "strange", "@tracker"]));
+    assert_eq!(config["groups"][0]["name"], "tracker", "{config}");
+}
+
+#[tokio::test]
 async fn all_tools_that_match_are_decided_on_at_once() {
     let app = TestApp::start().await;
     let (user, browser) = with_draft(&app, 120).await;

@@ -163,11 +163,7 @@ fn edit_group(
             *next = Asked::of(name, 1);
         }
         "out" => {
-            groups.leave_out(
-                group,
-                proposed.origin == Origin::Proposed && proposed.by != "server",
-                &proposed.tools,
-            );
+            leave_out(&mut groups, proposed);
             *next = Asked::default();
             return Ok("out");
         }
@@ -181,6 +177,19 @@ fn edit_group(
         _ => return Err(""),
     }
     Ok("")
+}
+
+/// Leaves all tools of a group out.
+fn leave_out(groups: &mut Groups<'_>, group: &ProposedGroup) {
+    match group.by {
+        // Its name is that of all tools without a group, also of those that are proposed for others.
+        "none" => groups.leave_out_tools(&group.tools),
+        "prefix" | "words" => {
+            groups.ensure(&group.name, &group.tools);
+            groups.leave_out(&group.name, &group.tools);
+        }
+        _ => groups.leave_out(&group.name, &group.tools),
+    }
 }
 
 /// What came of the last step.

@@ -109,16 +109,25 @@ impl Groups<'_> {
         }
     }
 
-    /// Leaves a group out, with the tools that it will have; one that is only proposed gets an entry, so that its name means something.
-    pub(super) fn leave_out(&mut self, name: &str, is_proposed: bool, tools: &[String]) {
-        if is_proposed {
-            let _ = self.entry(name, tools);
-        }
-        let names: Vec<&str> = tools.iter().map(String::as_str).collect();
+    /// Has an entry for a group that is only proposed, so that its name means something.
+    pub(super) fn ensure(&mut self, name: &str, tools: &[String]) {
+        let _ = self.entry(name, tools);
+    }
+
+    /// Leaves a group out, whatever tools it will have.
+    pub(super) fn leave_out(&mut self, name: &str, tools: &[String]) {
         let selector = format!("@{name}");
+        let mut names: Vec<&str> = tools.iter().map(String::as_str).collect();
+        names.push(&selector);
         remove_names(self.0, "core", &names);
-        remove_names(self.0, "core", &[&selector]);
         add_names(self.0, "deny", &[&selector]);
+    }
+
+    /// Leaves tools out by their names.
+    pub(super) fn leave_out_tools(&mut self, tools: &[String]) {
+        let names: Vec<&str> = tools.iter().map(String::as_str).collect();
+        remove_names(self.0, "core", &names);
+        add_names(self.0, "deny", &names);
     }
 
     /// Takes all entries away, but for those of groups that are left out: these would come back.
@@ -212,15 +221,20 @@ mod tests {
     #[test]
     fn a_group_that_is_left_out_stays_out_when_groups_begin_anew() {
         let before = json!({"core": ["a", "@mail", "z"], "groups": [{"name": "other", "tools": ["o"]}]});
-        let out = edited(before, |groups| groups.leave_out("mail", true, &tools(&["a", "b"])));
+        let out = edited(before, |groups| {
+            groups.ensure("mail", &tools(&["a", "b"]));
+            groups.leave_out("mail", &tools(&["a", "b"]));
+        });
         assert_eq!(
             out,
             json!({"core": ["z"], "groups": [{"name": "other", "tools": ["o"]}, {"name": "mail", "tools": ["a", "b"]}], "deny": ["@mail"]})
         );
-        let again = edited(out, Groups::clear);
+        let again = edited(out, |groups| {
+            groups.clear();
+        });
         assert_eq!(again["groups"], json!([{"name": "mail", "tools": ["a", "b"]}]));
         // The group of an upload has its name from there.
-        let out = edited(json!({}), |groups| groups.leave_out("jira", false, &tools(&["a"])));
+        let out = edited(json!({}), |groups| groups.leave_out("jira", &tools(&["a"])));
         assert_eq!(out, json!({"deny": ["@jira"]}));
     }
 
