@@ -20,12 +20,12 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("core_not_found", "An entry of `core` means no tool of these catalogs."),
     ("core_tool", "A core tool is always in the array and takes no pin."),
     (
-        "description_clipped",
-        "A description is longer than the format allows in an array; describe has all of it.",
-    ),
-    (
         "database_away",
         "The database does not answer: configs, catalogs and sessions are as they were when it last did, and what was found does not enter the array.",
+    ),
+    (
+        "description_clipped",
+        "A description is longer than the format allows in an array; describe has all of it.",
     ),
     ("empty_catalog", "The catalogs of this request hold no tools."),
     ("empty_grant", "A selection leaves no tool; the warning names the rule."),
