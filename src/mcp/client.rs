@@ -171,6 +171,7 @@ impl ToolSource for McpClient {
     ) -> Result<McpListing, McpFailure> {
         self.check(address)?;
         let (trouble, mut child) = (Trouble::default(), None);
+        let _asked = trouble.while_asked();
         let read = self.read(address, bounds.tools, on_read, &trouble, &mut child);
         let outcome = tokio::select! {
             biased;
@@ -199,6 +200,7 @@ impl ToolSource for McpClient {
             return McpFailure::new(McpFault::Protocol, "commands are not watched");
         };
         let trouble = Trouble::default();
+        let _asked = trouble.while_asked();
         tokio::select! {
             biased;
             failure = trouble.told() => failure,

@@ -70,10 +70,18 @@ impl StreamableHttpClient for GuardedClient {
         custom_headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
-        let answer = self
-            .client
-            .post_message_with_response_limits(uri, message, session_id, auth_header, custom_headers, limits)
-            .await;
+        let asked = self.client.post_message_with_response_limits(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            limits,
+        );
+        let answer = tokio::select! {
+            answer = asked => answer,
+            () = self.trouble.left() => return Err(StreamableHttpError::TransportChannelClosed),
+        };
         match answer {
             Ok(StreamableHttpPostResponse::Sse(events, session)) => {
                 Ok(StreamableHttpPostResponse::Sse(self.told_when_too_large(events), session))

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::fault::{McpFailure, McpFault};
 use super::{McpListing, McpTool, OnRead};
@@ -31,7 +31,7 @@ const MEMBERS: [&str; 8] =
 
 /// The first thing that went wrong beside the session, which waits for it no longer.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trouble(Arc<(OnceLock<McpFailure>, CancellationToken)>);
+pub(super) struct Trouble(Arc<(OnceLock<McpFailure>, CancellationToken)>, CancellationToken);
 
 impl Trouble {
     pub(super) fn tell(&self, failure: McpFailure) {
@@ -42,6 +42,17 @@ impl Trouble {
 
     pub(super) fn first(&self) -> Option<McpFailure> {
         self.0.0.get().cloned()
+    }
+
+    /// Ends requests that are under way once it is dropped: the crate's own task would go on waiting for a server that nobody
+    /// asks any more.
+    pub(super) fn while_asked(&self) -> DropGuard {
+        self.1.clone().drop_guard()
+    }
+
+    /// Waits until nobody asks any more.
+    pub(super) async fn left(&self) {
+        self.1.cancelled().await;
     }
 
     /// Waits for it.
