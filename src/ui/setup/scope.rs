@@ -252,7 +252,7 @@ fn fields(place: &Place, draft: &SetupDraft, default: &Map<String, Value>) -> Ma
 }
 
 /// The layer that a value comes from.
-fn origin_name<'a>(language: Language, origin: &'a str) -> &'a str {
+fn origin_name(language: Language, origin: &str) -> &str {
     match (language, origin) {
         (Language::Chinese, "default") => "默认",
         (Language::Chinese, "user") => "用户",
@@ -263,7 +263,7 @@ fn origin_name<'a>(language: Language, origin: &'a str) -> &'a str {
 }
 
 /// How a matcher stands.
-fn matcher_name<'a>(language: Language, status: &'a str) -> &'a str {
+fn matcher_name(language: Language, status: &str) -> &str {
     match (language, status) {
         (Language::Chinese, "configured") => "已配置",
         (Language::Chinese, "failing") => "没有应答",
