@@ -13,7 +13,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// A request as it goes over the wire.
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: toolrack\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body.as_bytes()].concat()
@@ -22,7 +22,7 @@ pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
 /// The same as the holder of a key sends it.
 pub(crate) fn request_with_key(method: &str, path: &str, body: &str, key: &str) -> Vec<u8> {
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: toolrack\r\nauthorization: Bearer {key}\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );

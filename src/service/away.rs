@@ -1,13 +1,20 @@
 //! A database that does not answer. What is in memory answers in its place for a while, where nothing is promised by that:
 //! what would have to be written, and who may ask, needs the database.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::{Error, Kind, Toolrack, request, uptime_ms};
 use crate::core::warning::Warning;
 
-/// For so long after a read that failed, what is in memory is used without another one.
-const ASKED_AGAIN_MS: u64 = 1_000;
+/// For so long after a read that failed, the next ones get [`LOOK`] where something is known, but for one that waits as long as ever, and
+/// writes are refused.
+const LATELY_MS: u64 = 1_000;
+
+/// What a read may take while the database is away, so that it is seen at once that it is back.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What was read longer ago is not used any more.
 pub(super) const REMEMBERED_MS: u64 = 5 * 60 * 1_000;
@@ -17,6 +24,17 @@ pub(super) const REMEMBERED_MS: u64 = 5 * 60 * 1_000;
 pub(super) struct Away {
     /// When one last failed, in milliseconds of the process, plus one; 0: the last one worked.
     failed: AtomicU64,
+    /// Whether a request waits for as long as a read may take, while the others look.
+    is_tried: AtomicBool,
+}
+
+/// The request that waits in the place of the others.
+struct Trial<'a>(&'a AtomicBool);
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Away {
@@ -24,12 +42,20 @@ impl Away {
     pub(super) fn has_failed_since(&self, ms: u64) -> bool {
         self.failed.load(Ordering::Relaxed) > ms
     }
+
+    fn has_failed_lately(&self) -> bool {
+        self.has_failed_since(uptime_ms().saturating_sub(LATELY_MS))
+    }
+
+    fn trial(&self) -> Option<Trial<'_>> {
+        (!self.is_tried.swap(true, Ordering::Relaxed)).then(|| Trial(&self.is_tried))
+    }
 }
 
 impl Toolrack {
     /// Refuses what would have to be written while the database does not answer, before the time of a request is spent on it.
     pub(super) fn check_database(&self) -> Result<(), Error> {
-        if self.0.away.has_failed_since(uptime_ms().saturating_sub(ASKED_AGAIN_MS)) {
+        if self.0.away.has_failed_lately() {
             return Err(Error::new(Kind::Unavailable, "the database does not answer"));
         }
         Ok(())
@@ -42,28 +68,36 @@ impl Toolrack {
         read: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let away = &self.0.away;
-        let lately = uptime_ms().saturating_sub(ASKED_AGAIN_MS);
-        let known = match known {
-            Some(known) if away.has_failed_since(lately) => {
-                request::remembers();
-                return Ok(known);
-            }
-            known => known,
+        let Some(known) = known else { return self.noted(read.await) };
+        let is_away = away.has_failed_lately();
+        let trial = if is_away { away.trial() } else { None };
+        let read = if is_away && trial.is_none() {
+            let looked = timeout(LOOK, read).await;
+            looked.unwrap_or_else(|_| Err(Error::new(Kind::Unavailable, "the database does not answer")))
+        } else {
+            read.await
         };
-        match (read.await, known) {
-            (Ok(read), _) => {
-                away.failed.store(0, Ordering::Relaxed);
-                Ok(read)
+        drop(trial);
+        match self.noted(read) {
+            Err(error) if error.kind() == Kind::Unavailable => {
+                request::remembers();
+                Ok(known)
             }
-            (Err(error), known) if error.kind() == Kind::Unavailable => {
-                away.failed.store(uptime_ms() + 1, Ordering::Relaxed);
-                known.map_or(Err(error), |known| {
-                    request::remembers();
-                    Ok(known)
-                })
-            }
-            (Err(error), _) => Err(error),
+            read => read,
         }
+    }
+
+    /// Notes how a read went.
+    pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        let failed = &self.0.away.failed;
+        match &read {
+            Ok(_) => failed.store(0, Ordering::Relaxed),
+            Err(error) if error.kind() == Kind::Unavailable => {
+                failed.store(uptime_ms() + 1, Ordering::Relaxed)
+            }
+            Err(_) => {}
+        }
+        read
     }
 }
 

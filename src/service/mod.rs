@@ -248,7 +248,7 @@ impl Toolrack {
 
     /// Answers once the database answers.
     pub async fn ready(&self) -> Result<(), Error> {
-        Ok(self.0.store.health().await?)
+        self.noted(self.0.store.health().await.map_err(Error::from))
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::audit::Actor;
+use super::away::remembered_warning;
 use super::context::{Caller, Context, GrantFields};
 use super::ledger::LedgerDocument;
 use super::sessions::{Deed, Session, SessionSettings, Update, warm_limits};
@@ -112,7 +113,7 @@ impl Toolrack {
         let context = self.context(caller, &GrantFields::default()).await?;
         let Some((key, session)) = &context.session else { return Err(no_session()) };
         let ledger = self.session_ledger(key, session).await?;
-        Ok(document(key, session, ledger, &context, Vec::new()))
+        Ok(document(key, session, ledger, &context, remembered_warning().into_iter().collect()))
     }
 
     /// Empties a session: warm set, pins and what it kept of its last assembly.
