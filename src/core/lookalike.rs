@@ -30,9 +30,17 @@ struct Lookalike<'a> {
     own: Option<&'static str>,
 }
 
-/// Sets of names that look alike, each told by its second name (the only one beside that of a tool of ours), in the order of `names`. Only
-/// sets with a name that `concerns` are told. `names` are unique.
-fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Lookalike<'a>> {
+/// Of which names of a set it is told that they look alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Its second name, or the only one beside that of a tool of ours: once for the set.
+    One,
+    /// All of them: each is somebody's tool.
+    Each,
+}
+
+/// Sets of names that look alike, in the order of `names`. Only sets with a name that `concerns` are told. `names` are unique.
+fn lookalikes<'a>(names: &[&'a str], of: Of, concerns: impl Fn(&str) -> bool) -> Vec<Lookalike<'a>> {
     let mut sets: HashMap<String, Vec<&'a str>> = HashMap::new();
     for name in names {
         let (shape, folded) = (shape(name), folded(name));
@@ -53,17 +61,30 @@ fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Loo
         if !set.iter().any(|name| concerns(name)) {
             continue;
         }
-        let found = match (own.get(key), set.as_slice()) {
-            (Some((like, kind)), [name, others @ ..]) => {
-                Lookalike { name, like, others: others.len(), own: Some(kind) }
+        let mut found = match (own.get(key), set.as_slice()) {
+            (Some((like, kind)), names) => {
+                let others = names.len().saturating_sub(1);
+                let alike = |name: &&'a str| Lookalike { name, like, others, own: Some(kind) };
+                names.iter().map(alike).collect()
             }
-            (None, [like, name, others @ ..]) => Lookalike { name, like, others: others.len(), own: None },
-            _ => continue,
+            (None, [first, second, others @ ..]) => {
+                let alike = |name, like| Lookalike { name, like, others: others.len(), own: None };
+                let later = others.iter().map(|name| alike(*name, *first));
+                [alike(*second, *first), alike(*first, *second)].into_iter().chain(later).collect()
+            }
+            _ => Vec::new(),
         };
-        // The larger of two sets that a name is told for.
-        let known = told.entry(found.name).or_insert_with(|| found.clone());
-        if (found.own.is_some(), found.others, known.like) > (known.own.is_some(), known.others, found.like) {
-            *known = found;
+        if of == Of::One {
+            found.truncate(1);
+        }
+        for found in found {
+            // The larger of two sets that a name is told for.
+            let known = told.entry(found.name).or_insert_with(|| found.clone());
+            if (found.own.is_some(), found.others, known.like)
+                > (known.own.is_some(), known.others, found.like)
+            {
+                *known = found;
+            }
         }
     }
     names.iter().filter_map(|name| told.remove(name)).collect()
@@ -71,7 +92,7 @@ fn lookalikes<'a>(names: &[&'a str], concerns: impl Fn(&str) -> bool) -> Vec<Loo
 
 /// The warnings about a catalog's stored names, as far as tools that `concerns` names take part.
 pub fn warnings(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<Warning> {
-    let told = told(catalog, concerns);
+    let told = told(catalog, Of::One, concerns);
     let more = told.len().saturating_sub(MAX_TOLD);
     let named = told.into_iter().take(MAX_TOLD);
     let mut warnings: Vec<Warning> =
@@ -82,12 +103,17 @@ pub fn warnings(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<W
     warnings
 }
 
-/// Every set of a catalog's stored names that look alike and that `concerns` a tool of: the name that it is told for, and what is
-/// told.
-pub(super) fn told(catalog: &Catalog, concerns: impl Fn(&ToolKey) -> bool) -> Vec<(&str, String)> {
+/// Every stored name of a catalog that looks like another one, and what is told of it.
+pub(super) fn of_each(catalog: &Catalog) -> Vec<(&str, String)> {
+    told(catalog, Of::Each, |_| true)
+}
+
+/// The sets of a catalog's stored names that look alike and that `concerns` a tool of: names that it is told for, and what is told.
+fn told(catalog: &Catalog, of: Of, concerns: impl Fn(&ToolKey) -> bool) -> Vec<(&str, String)> {
     let names: Vec<&str> = catalog.tools().iter().map(|tool| &*tool.stored_name).collect();
     let group = |name: &str| catalog.get(name).map_or("", |tool| tool.tool.group());
-    let found = lookalikes(&names, |name| catalog.get(name).is_some_and(|tool| concerns(&tool.tool.key())));
+    let found =
+        lookalikes(&names, of, |name| catalog.get(name).is_some_and(|tool| concerns(&tool.tool.key())));
     let tell = |Lookalike { name, like, others, own }| {
         let mut detail = if let Some(kind) = own {
             format!("`{name}` of `{}` is easily taken for the {kind} tool `{like}`", group(name))
@@ -130,7 +156,7 @@ mod tests {
     use super::*;
 
     fn pairs(names: &[&str]) -> Vec<(String, String)> {
-        let all = lookalikes(names, |_| true);
+        let all = lookalikes(names, Of::One, |_| true);
         all.iter().map(|found| (found.name.to_owned(), found.like.to_owned())).collect()
     }
 
@@ -157,13 +183,17 @@ mod tests {
     #[test]
     fn a_set_is_told_once_and_a_name_of_ours_goes_first() {
         let names = ["getUser", "get-user", "get_user"];
-        let told = lookalikes(&names, |_| true);
+        let told = lookalikes(&names, Of::One, |_| true);
         assert_eq!(told.len(), 1);
         assert_eq!((told[0].name, told[0].like, told[0].others), ("get-user", "getUser", 1));
-        assert!(lookalikes(&names, |name| name == "other").is_empty());
-        let bridge = lookalikes(&["Tool-Search"], |_| true);
+        assert!(lookalikes(&names, Of::One, |name| name == "other").is_empty());
+        let each = lookalikes(&names, Of::Each, |_| true);
+        let each: Vec<_> = each.iter().map(|found| (found.name, found.like, found.others)).collect();
+        let all = [("getUser", "get-user", 1), ("get-user", "getUser", 1), ("get_user", "getUser", 1)];
+        assert_eq!(each, all, "each is told of another one");
+        let bridge = lookalikes(&["Tool-Search"], Of::One, |_| true);
         assert_eq!((bridge[0].like, bridge[0].own), ("tool_search", Some("bridge")));
-        let management = lookalikes(&["toolrack-catalog"], |_| true);
+        let management = lookalikes(&["toolrack-catalog"], Of::One, |_| true);
         assert_eq!((management[0].like, management[0].own), ("toolrack_catalog", Some("management")));
     }
 }

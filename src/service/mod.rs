@@ -98,10 +98,10 @@ pub use session_documents::{
     WarmDocument,
 };
 pub use setup::{
-    Attention, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE,
-    ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer, ImportRequest,
-    ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument, NeverFound,
-    Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
+    AddedTools, Attention, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool,
+    CATALOG_PAGE, ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer,
+    ImportRequest, ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument,
+    NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
     ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft, SetupInput, SetupPlan, ToolSheet,
     ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
     as_array, setup_skill,

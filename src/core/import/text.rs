@@ -43,6 +43,9 @@ pub(super) fn to_json(text: &str) -> Result<Cow<'_, RawValue>, String> {
         Ok(json) => return Ok(Cow::Owned(json)),
         Err(fault) => fault,
     };
+    if let Some(json) = read_lines(&blanked) {
+        return Ok(Cow::Owned(json));
+    }
     let told = |kind: &str, fault: Fault| {
         let Fault { line, column, detail } = fault;
         Err(format!("the text stops being {kind} at line {line} column {column}: {detail}"))
@@ -86,6 +89,28 @@ fn read_values(text: &str) -> Result<Box<RawValue>, Fault> {
     Ok(json)
 }
 
+/// JSON Lines of which some cannot be read: these stand in the list as texts, which are no entries, so that they are set aside
+/// with their places. Nothing where it does not look like lines, or where most of them are broken.
+fn read_lines(text: &str) -> Option<Box<RawValue>> {
+    let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    if lines().count() > MAX_VALUES || !lines().all(|(_, line)| line.trim_start().starts_with('{')) {
+        return None;
+    }
+    let mut good = 0;
+    let values = lines().map(|(at, line)| match serde_json::from_str::<&RawValue>(line) {
+        Ok(value) => {
+            good += 1;
+            Ok(value.to_owned())
+        }
+        Err(_) => serde_json::value::to_raw_value(&format!("line {} cannot be read", at + 1)),
+    });
+    let values = values.collect::<Result<Vec<_>, _>>().ok()?;
+    if good < 2 || 2 * good < values.len() {
+        return None;
+    }
+    serde_json::value::to_raw_value(&values).ok()
+}
+
 /// serde_json counts a line break that it has just read as column 0 of the next line, which no editor shows.
 fn json_fault(text: &str, error: &serde_json::Error) -> Fault {
     let (mut line, mut column) = (error.line(), error.column());
@@ -121,6 +146,14 @@ mod tests {
         ] {
             assert_eq!(json(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_broken_line_does_not_cost_the_others() {
+        let text = "{\"name\":\"a\"}\n{\"name\":\"b\"\n\n{\"name\":\"c\"}\n";
+        assert_eq!(json(text), "[{\"name\":\"a\"},\"line 2 cannot be read\",{\"name\":\"c\"}]");
+        let broken = "{\"name\":\"a\"\n{\"name\":\"b\"\n{\"name\":\"c\"\n{\"name\":\"d\"}";
+        assert!(json(broken).starts_with("the text stops being JSON"), "{}", json(broken));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Inspection {
 /// Looks at every tool of a catalog, and at how it stands with the profiles.
 pub fn inspect(catalog: &Catalog, profiles: &[Profile]) -> Inspection {
     let mut vocabulary = Vocabulary::default();
-    let alike: BTreeMap<&str, String> = lookalike::told(catalog, |_| true).into_iter().collect();
+    let alike: BTreeMap<&str, String> = lookalike::of_each(catalog).into_iter().collect();
     let inspected = |tool: &CatalogTool| {
         let mut inspected = inspected(tool, profiles, &mut vocabulary);
         if let Some(detail) = alike.get(&*tool.stored_name) {

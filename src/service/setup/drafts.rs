@@ -1,6 +1,7 @@
 //! Setups that are being prepared: one for each scope, kept in the store until it is applied, thrown away or thirty days old.
 //! What agents see does not change by a draft.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -27,12 +28,23 @@ pub struct DraftBase {
     pub catalog_version: String,
 }
 
+/// Tools that a draft puts beside those that are stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedTools {
+    /// By group and name, as they were uploaded.
+    pub tools: BTreeSet<(String, String)>,
+    /// Groups of which nothing else shall be there.
+    pub groups: BTreeSet<String>,
+}
+
 /// A setup that is being prepared.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetupDraft {
     /// Entries of an upload that shall replace the catalog; nothing: the stored catalog stays.
     pub tools: Option<Vec<Box<RawValue>>>,
+    /// What of `tools` was put beside the stored ones; nothing where they take the place of all of them.
+    pub added: Option<AddedTools>,
     /// Where the tools come from, for people.
     pub source: String,
     /// The whole document of the scope's config, as a PUT takes it, without secrets.

@@ -19,7 +19,7 @@ pub use attention::{Attention, EndingKey};
 pub use browse::{
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet,
 };
-pub use drafts::{DraftBase, SetupDraft, as_array};
+pub use drafts::{AddedTools, DraftBase, SetupDraft, as_array};
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
 };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::import::{identity, stored_tools};
+use super::taken::{identity, rejoined, stored_tools};
 use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::problem::{Code, Problem};
 use crate::service::{CatalogWritten, NameList, SetupApplied, SetupApply, SetupDraft, Toolrack, as_array};
@@ -130,6 +130,9 @@ pub(super) async fn rebase(
     let theirs = changed_by_others_alone(&draft, &stored.config);
     for key in chosen.union(&theirs) {
         set(&mut draft, key, stored.config.get(key).cloned());
+    }
+    if let (Some(tools), Some(added)) = (&draft.tools, &draft.added) {
+        draft.tools = Some(rejoined(stored_tools(&service, &place).await?, tools.clone(), added));
     }
     (draft.base, draft.base_config) = (stored.base, stored.config);
     keep(&service, &place, &mut draft, Step::Apply.path()).await
@@ -300,7 +303,17 @@ fn conflict_page(place: &Place, draft: &SetupDraft, stored: &Map<String, Value>)
             (made_for(place, draft))
             @if differing.is_empty() {
                 p.body { (language.say("The config is the same in both; only the catalog was changed.", "两者配置相同，仅工具目录有变。")) }
-            } @else {
+            }
+            @match (&draft.tools, &draft.added) {
+                (Some(_), Some(_)) => p.body {
+                    (language.say("Of the tools, yours are the ones that you imported; all others are taken as they are stored now.", "工具中，以您导入的为准；其余采用当前已保存的。"))
+                }
+                (Some(_), None) => p.body {
+                    (language.say("Your list of tools takes the place of the stored one: the difference shows what goes.", "您的工具列表会取代已保存的列表：差异中会显示移除的工具。"))
+                }
+                (None, _) => {}
+            }
+            @if !differing.is_empty() {
                 table.stack {
                     thead { tr {
                         th scope="col" { (language.say("Key", "项")) }

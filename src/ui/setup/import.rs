@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal};
 use super::server_form::{Typed, field_name, server_fields, server_spec};
-pub(super) use super::taken::{identity, stored_tools};
-use super::taken::{take, take_server};
+
+use super::taken::{stored_tools, take, take_server};
 use super::told::{self, Told};
 use super::{DraftUpload, Step, made_for, step_page};
 use crate::http::layers::HttpContext;
@@ -317,7 +317,7 @@ fn text_fields(language: Language, has_tools: bool, typed: &Form, outcome: &Outc
                 label { input type="radio" name="how" value="replace" checked[replaces]; " " (language.say("Replace them all", "全部替换")) }
             }
         }
-        button.btn.primary type="submit" name="do" value="text" data-busy=(language.say("Reading…", "读取中…")) {
+        button.btn.primary type="submit" name="do" value="text" data-busy=(language.say("Reading… # s", "读取中… # 秒")) {
             (language.say("Read", "读取"))
         }
     }

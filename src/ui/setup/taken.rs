@@ -7,7 +7,7 @@ use super::set;
 use super::told::{self, Told};
 use crate::core::warning::Warning;
 use crate::http::problem::Problem;
-use crate::service::{McpToolsAnswer, ReadImport, SetupDraft, Toolrack};
+use crate::service::{AddedTools, McpToolsAnswer, ReadImport, SetupDraft, Toolrack};
 use crate::ui::visitor::Place;
 
 /// Keys of a config that name lists or objects by entry, which an import adds to.
@@ -27,6 +27,12 @@ pub(super) async fn take(
     let has_tools = !answer.tools.is_empty();
     if has_tools {
         let before = if adds { present_tools(service, place, draft).await? } else { Vec::new() };
+        let added = if adds { added(draft) } else { None };
+        let new = answer.tools.iter().filter_map(|entry| identity(entry));
+        draft.added = added.map(|mut added| {
+            added.tools.extend(new);
+            added
+        });
         draft.tools = Some(joined(before, answer.tools));
     }
     for (key, value) in answer.config {
@@ -121,6 +127,24 @@ fn joined(before: Vec<Box<RawValue>>, new: Vec<Box<RawValue>>) -> Vec<Box<RawVal
     kept.chain(new).collect()
 }
 
+/// What the draft has put beside the stored tools so far; nothing where it takes the place of all.
+fn added(draft: &SetupDraft) -> Option<AddedTools> {
+    if draft.tools.is_none() { Some(AddedTools::default()) } else { draft.added.clone() }
+}
+
+/// The tools of a draft that puts some beside the stored ones, beside those that are stored now.
+pub(super) fn rejoined(
+    stored: Vec<Box<RawValue>>,
+    tools: Vec<Box<RawValue>>,
+    added: &AddedTools,
+) -> Vec<Box<RawValue>> {
+    let is_added = |entry: &RawValue| {
+        identity(entry).is_none_or(|entry| added.groups.contains(&entry.0) || added.tools.contains(&entry))
+    };
+    let stored = stored.into_iter().filter(|entry| !is_added(entry)).collect();
+    joined(stored, tools.into_iter().filter(|entry| is_added(entry)).collect())
+}
+
 /// Puts the tools of a server into the draft: its list is all of its group.
 pub(super) async fn take_server(
     service: &Toolrack,
@@ -132,6 +156,10 @@ pub(super) async fn take_server(
     let before = present_tools(service, place, draft).await?;
     let of_server = |entry: &RawValue| identity(entry).is_some_and(|(group, _)| group == name);
     let others = before.into_iter().filter(|entry| !of_server(entry)).collect();
+    draft.added = added(draft).map(|mut added| {
+        added.groups.insert(name.to_owned());
+        added
+    });
     draft.tools = Some(joined(others, answer.tools));
     draft.source = "mcp".to_owned();
     told::keep(draft, Told::new(&[name.to_owned()], &answer.warnings, &[]), false);
@@ -175,6 +203,38 @@ mod tests {
                 r#"{"name":"a"}"#,
                 r#"{"name":"b","group":"g","description":"new"}"#,
                 r#"{"name":"c","group":"g"}"#
+            ]
+        );
+    }
+
+    #[test]
+    fn what_others_stored_meanwhile_stays_beside_what_was_added() {
+        let texts = |tools: &[&str]| tools.iter().map(|tool| raw(tool)).collect::<Vec<_>>();
+        let added = AddedTools {
+            tools: [("other".to_owned(), "b".to_owned())].into(),
+            groups: ["server".to_owned()].into(),
+        };
+        let stored = texts(&[
+            r#"{"name":"a","description":"theirs"}"#,
+            r#"{"name":"b","description":"theirs"}"#,
+            r#"{"name":"c"}"#,
+            r#"{"name":"gone","group":"server"}"#,
+        ]);
+        let draft = texts(&[
+            r#"{"name":"a"}"#,
+            r#"{"name":"b","description":"ours"}"#,
+            r#"{"name":"removed by them"}"#,
+            r#"{"name":"new","group":"server"}"#,
+        ]);
+        let all: Vec<String> =
+            rejoined(stored, draft, &added).iter().map(|tool| tool.get().to_owned()).collect();
+        assert_eq!(
+            all,
+            [
+                r#"{"name":"a","description":"theirs"}"#,
+                r#"{"name":"c"}"#,
+                r#"{"name":"b","description":"ours"}"#,
+                r#"{"name":"new","group":"server"}"#
             ]
         );
     }
