@@ -21,7 +21,7 @@ pub const WARNINGS: &[(&str, &str)] = &[
     ("core_tool", "A core tool is always in the array and takes no pin."),
     (
         "database_away",
-        "The database does not answer: configs, catalogs and sessions are as they were when it last did, and what was found does not enter the array.",
+        "The database does not answer: configs, catalogs and sessions are as this process last read them, and what was found does not enter the array.",
     ),
     (
         "description_clipped",

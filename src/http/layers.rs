@@ -316,6 +316,11 @@ impl Exchange {
         if let Some(problem) = self.odd_revision.take() {
             return Admission::Refused(problem);
         }
+        // No text that is stored holds this character, and PostgreSQL takes none that does.
+        if parts.uri.path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
+            let detail = "the address holds the character U+0000 (%00)";
+            return Admission::Refused(Problem::new(Code::InvalidRequest, detail));
+        }
         // An overload must show.
         let entry = (route != Some(METRICS)).then(|| context.0.gate.enter(&principal));
         parts.extensions.insert(principal);

@@ -108,6 +108,6 @@ pub(super) fn remembered_warning() -> Option<Warning> {
 
 pub(super) fn away_warning() -> Warning {
     let detail =
-        "the database does not answer: configs, catalogs and sessions are as they were when it last did";
+        "the database does not answer: configs, catalogs and sessions are as this process last read them";
     Warning::new("database_away", detail)
 }

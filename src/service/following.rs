@@ -44,7 +44,9 @@ impl Toolrack {
         if changes.missed {
             self.0.following.doubted.fetch_max(uptime_ms() + 1, Ordering::Relaxed);
         }
-        if changes.missed || changes.keys {
+        if changes.missed {
+            self.reread("keys", self.reread_keys().await);
+        } else if changes.keys {
             self.reread("keys", self.refresh_keys().await);
         }
         let kept = changes.scopes.into_iter().filter(|scope| self.0.caches.heads.contains_key(scope));

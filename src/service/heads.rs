@@ -128,7 +128,7 @@ impl Toolrack {
     pub(super) async fn read_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
         let ticket = self.0.caches.next_ticket();
         let row = timed(Part::Database, self.0.store.scope(scope)).await?;
-        Ok(self.keep_head(scope, row, ticket).await)
+        Ok(self.keep_head(scope, row, ticket, true).await)
     }
 
     /// Runs a write of a scope to its end, also when the caller goes away, and answers what is there then.
@@ -145,10 +145,12 @@ impl Toolrack {
     /// Remembers what a write answered.
     pub(super) async fn written_head(&self, scope: &Scope, row: ScopeRow) -> Arc<Head> {
         let ticket = self.0.caches.next_ticket();
-        self.keep_head(scope, row, ticket).await
+        self.keep_head(scope, row, ticket, false).await
     }
 
-    async fn keep_head(&self, scope: &Scope, row: ScopeRow, ticket: u64) -> Arc<Head> {
+    /// A row that was read takes the place of those that were read before, also where the database has lost writes since; what a
+    /// write answered, only of older ones: others may have written after it.
+    async fn keep_head(&self, scope: &Scope, row: ScopeRow, ticket: u64, was_read: bool) -> Arc<Head> {
         let now = uptime_ms();
         let known = self.0.caches.heads.get(scope).await.filter(|known| known.head.row == row);
         let head = known.map_or_else(|| Arc::new(Head::new(row)), |known| Arc::clone(&known.head));
@@ -159,7 +161,10 @@ impl Toolrack {
             claimed_ms: now.into(),
         });
         let newest = self.0.caches.heads.entry(scope.clone()).and_compute_with(|entry| {
-            let later = entry.is_some_and(|entry| entry.value().ticket > ticket);
+            let later = entry.is_some_and(|entry| {
+                let known = entry.value();
+                known.ticket > ticket || (!was_read && known.head.row.writes > head.row.writes)
+            });
             std::future::ready(if later { Op::Nop } else { Op::Put(cached) })
         });
         newest.await;

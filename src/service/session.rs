@@ -1,11 +1,12 @@
 //! A session as a snapshot: what it found, what it was sent last, its counters.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::ledger::{AssemblyCost, Ledger};
+use super::uptime_ms;
 use crate::core::cache::Sent;
 use crate::core::digest::Digest;
 use crate::core::format::Format;
@@ -76,6 +77,8 @@ pub(super) struct Session {
     is_stored: bool,
     /// That of the row that it shows.
     revision: AtomicI64,
+    /// When it was last known to be what the store has, in milliseconds of the process.
+    checked_ms: AtomicU64,
     /// Whether it waits to be flushed already.
     dirty: AtomicBool,
 }
@@ -90,6 +93,7 @@ impl Session {
             ledger: Arc::default(),
             is_stored: false,
             revision: 0.into(),
+            checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
     }
@@ -116,6 +120,7 @@ impl Session {
             ledger: Arc::new(ledger),
             is_stored: true,
             revision: row.revision.into(),
+            checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
     }
@@ -130,6 +135,7 @@ impl Session {
             ledger: Arc::clone(&self.ledger),
             is_stored: true,
             revision: self.revision().into(),
+            checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
     }
@@ -146,7 +152,17 @@ impl Session {
     /// Whether the row is still what the snapshot shows. If so, it was seen when the row says, too.
     pub(super) fn is_row(&self, state: &SessionState) -> bool {
         self.last_seen_ms.fetch_max(state.last_seen_ms, Ordering::Relaxed);
-        self.is_stored && self.created_at_ms == state.created_at_ms && self.revision() == state.revision
+        let is_row =
+            self.is_stored && self.created_at_ms == state.created_at_ms && self.revision() == state.revision;
+        if is_row {
+            self.checked_ms.store(uptime_ms(), Ordering::Relaxed);
+        }
+        is_row
+    }
+
+    /// How long ago it was last known to be what the store has, in milliseconds.
+    pub(super) fn unchecked_ms(&self) -> u64 {
+        uptime_ms().saturating_sub(self.checked_ms.load(Ordering::Relaxed))
     }
 
     pub(super) fn is_dirty(&self) -> bool {

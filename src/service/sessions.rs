@@ -12,6 +12,7 @@ use std::time::Duration;
 use moka::future::Cache;
 
 use super::audit::Actor;
+use super::away::REMEMBERED_MS;
 pub(super) use super::ledger::Deed;
 use super::listing_bases::{BASE_MARGIN_MS, touches_of};
 pub(super) use super::session::{AssembledState, Session, SessionSettings, Update, warm_limits};
@@ -152,8 +153,9 @@ impl Toolrack {
                 None => !session.is_stored(),
             })
         };
-        // A snapshot is as good as it gets while nobody can tell.
-        self.read_or_remember(Some(true), read).await
+        // A snapshot is as good as it gets while nobody can tell, for a while.
+        let known = (session.unchecked_ms() < REMEMBERED_MS).then_some(true);
+        self.read_or_remember(known, read).await
     }
 
     /// Reads a session; the ages and counters that an outdated snapshot has are written before. Its lock is held.

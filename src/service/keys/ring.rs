@@ -169,6 +169,21 @@ impl KeyRing {
         }
     }
 
+    /// Takes over all rows that there are, whatever was known: the database may have lost some. Who is refused stays refused.
+    fn replace(&self, rows: &[KeyRow]) {
+        let mut keys = self.write();
+        let known = std::mem::take(&mut *keys);
+        let read = rows.iter().filter_map(|row| {
+            let known = known.get(&row.id);
+            let key = KnownKey::of(row, self.usual_rate, known)?;
+            let revoked_at_ms = key.revoked_at_ms.or(known.and_then(|known| known.revoked_at_ms));
+            Some((row.id, KnownKey { revoked_at_ms, ..key }))
+        });
+        *keys = read.collect();
+        let last = rows.iter().map(|row| row.revision).max().unwrap_or_default();
+        self.read_revision.store(last, Ordering::Relaxed);
+    }
+
     /// Refuses a key from now on, whatever is stored of it. Whether it is known.
     pub(super) fn refuse(&self, id: KeyId, now_ms: i64) -> bool {
         let mut keys = self.write();
@@ -275,6 +290,16 @@ impl Toolrack {
         Ok(())
     }
 
+    /// Reads all keys anew: others may have changed them unheard, or the database has lost what was read of it.
+    pub(in crate::service) async fn reread_keys(&self) -> Result<(), Error> {
+        let ring = &self.0.keys;
+        let _one_at_a_time = ring.reading.lock().await;
+        let begun = uptime_ms() + 1;
+        ring.replace(&self.0.store.key_changes(0).await?);
+        ring.checked.fetch_max(begun, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Writes when keys were used. What could not be written stays.
     pub(in crate::service) async fn flush_keys(&self) -> Result<(), Error> {
         let touches = self.0.keys.unstored();
@@ -324,6 +349,19 @@ mod tests {
 
     fn ask(ring: &KeyRing, key: &str, now: i64) -> Result<Role, KeyRefusal> {
         ring.identify(key.as_bytes(), &KeyDigest::of(key.as_bytes()), now).map(|principal| principal.role())
+    }
+
+    #[test]
+    fn what_the_database_lost_is_lost_here_and_what_was_refused_stays_so() {
+        let ring = KeyRing::default();
+        let ((kept, kept_key), (lost, lost_key), (revoked, revoked_key)) = (row(1, 1), row(2, 9), row(3, 2));
+        ring.keep([&kept, &lost, &KeyRow { revoked_at_ms: Some(1), revision: 8, ..revoked.clone() }]);
+        ring.read_revision.store(9, Ordering::Relaxed);
+        ring.replace(&[kept, revoked]);
+        assert_eq!(ask(&ring, &kept_key, 5), Ok(Role::Agent));
+        assert_eq!(ask(&ring, &lost_key, 5), Err(KeyRefusal::Unknown));
+        assert_eq!(ask(&ring, &revoked_key, 5), Err(KeyRefusal::Revoked));
+        assert_eq!(ring.read_revision.load(Ordering::Relaxed), 2, "the next change is seen");
     }
 
     #[test]

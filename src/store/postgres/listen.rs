@@ -26,7 +26,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// A setting of every connection: whose it is, so that nobody is woken by what he wrote himself.
 const WRITER: &str = "toolrack.writer";
 
-const TELL: &str = "SELECT pg_notify($1, current_setting('toolrack.writer') || '/' || $2)";
+/// Where a pooler has lost the setting, all are woken.
+const TELL: &str =
+    "SELECT pg_notify($1, coalesce(current_setting('toolrack.writer', true), '') || '/' || $2)";
 
 /// Who writes over the connections of one store.
 #[derive(Debug, Clone)]
@@ -56,15 +58,15 @@ pub(super) async fn tell(connection: &mut PgConnection, what: &str) -> Result<()
 
 /// Listens until it is aborted.
 pub(super) fn start(options: PgConnectOptions, writer: Writer, heard: Arc<Heard>) -> JoinHandle<()> {
-    // The listener wants a pool for its connection.
-    let pool = PgPoolOptions::new()
-        .max_connections(1)
-        .max_lifetime(None)
-        .idle_timeout(None)
-        .acquire_timeout(PATIENCE)
-        .connect_lazy_with(options);
     tokio::spawn(async move {
         loop {
+            // The listener wants a pool for its connection; one that fell silent would keep the only place of the next.
+            let pool = PgPoolOptions::new()
+                .max_connections(1)
+                .max_lifetime(None)
+                .idle_timeout(None)
+                .acquire_timeout(PATIENCE)
+                .connect_lazy_with(options.clone());
             if let Ok(mut listener) = PgListener::connect_with(&pool).await
                 && let Ok(Ok(())) = timeout(PATIENCE, listener.listen(CHANNEL)).await
             {

@@ -138,7 +138,7 @@ const MEANINGS: &[Row] = &[
     ("clamped", "数字超出范围；采用范围内最近的值"),
     ("core_not_found", "`core` 中的一项在这些目录中没有对应工具"),
     ("core_tool", "核心工具始终在数组中，不能固定"),
-    ("database_away", "数据库没有应答：配置、目录和会话为其最后一次应答时的状态，找到的工具不会进入数组"),
+    ("database_away", "数据库没有应答：配置、目录和会话为本进程最后一次读取的状态，找到的工具不会进入数组"),
     ("description_clipped", "描述超过格式允许的长度；describe 提供全文"),
     ("empty_catalog", "此请求的目录中没有工具"),
     ("empty_grant", "选择后没有剩下工具；提示指明规则"),
