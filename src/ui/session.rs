@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::form::Form;
 use super::language::{Language, number, percent, time};
 use super::layout::{Section, page, token, with_query};
-use super::parts::{State as Standing, card, figure, head, tag, warnings};
+use super::parts::{State as Standing, card, figure, head, notice, tag, warnings};
+use super::translate::tell;
 use super::visitor::Place;
 use super::{go, shown};
 use crate::core::id::{Id, Scope};
@@ -70,6 +71,7 @@ pub(super) async fn show(
     let title = document.session.to_string();
     let content = html! {
         (head(&title, about(&place, &asked, &document), None))
+        @if let Some(told) = &place.told { (told) }
         (warnings(language, &document.warnings))
         (slots(&place, &here, &document, usize::try_from(most).unwrap_or(MAX_SLOTS)))
         div.columns.wide-left {
@@ -283,7 +285,29 @@ pub(super) async fn change(
         _ => return Err(Problem::new(Code::InvalidRequest, "this form asks for nothing that can be done")),
     };
     if let Some(action) = action {
-        service.change_warm(&caller, action, &[form.text("name").to_owned()]).await?;
+        let changed = service.change_warm(&caller, action, &[form.text("name").to_owned()]).await;
+        if let Err(problem) = changed.map_err(Problem::from) {
+            return not_changed(service, place, path, asked, problem).await;
+        }
     }
     Ok(go(&address(&place, &key.session, &asked)))
+}
+
+/// The page again, with why nothing was changed, such as a name that means no tool.
+async fn not_changed(
+    service: Toolrack,
+    place: Place,
+    path: HashMap<String, String>,
+    asked: Asked,
+    problem: Problem,
+) -> Result<Response, Problem> {
+    let [error] = problem.errors() else { return Err(problem) };
+    let language = place.visitor.language;
+    let title = language.say("Nothing was changed:", "未作更改：");
+    let told = Some(notice(Standing::Bad, title, tell(language, &error.detail)));
+    let status = problem.code().status();
+    let place = Place { told, ..place };
+    let mut response = show(State(service), place, Path(path), Query(asked)).await?;
+    *response.status_mut() = status;
+    Ok(response)
 }

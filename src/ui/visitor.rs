@@ -77,7 +77,7 @@ where
 pub(crate) struct Place {
     pub(super) visitor: Visitor,
     pub(super) scope: Scope,
-    /// What a page of the setup flow is to say first.
+    /// What a page is to say first: of the setup flow, or of a session.
     pub(super) told: Option<Markup>,
 }
 

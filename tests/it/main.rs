@@ -65,6 +65,7 @@ mod setup_import;
 mod setup_many;
 mod setup_pages;
 mod setup_proposal;
+mod setup_refused;
 mod setup_steps;
 mod skill;
 mod storage;

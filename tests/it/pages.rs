@@ -251,7 +251,10 @@ async fn sessions_are_looked_at_and_changed() {
     browser.send(&path, &[("do", "reset")]).await.expect_status(403);
     assert_eq!(slots().await.1, 1, "a form from elsewhere changes nothing");
     browser.submit(&path, &[("do", "explode")]).await.expect_status(422);
-    browser.submit(&path, &[("do", "pin"), ("name", "no_such_tool")]).await.expect_status(422);
+    let unknown = browser.submit(&path, &[("do", "pin"), ("name", "no_such_tool")]).await;
+    unknown.expect_status(422);
+    let told = unknown.text();
+    assert!(told.contains("there is no tool `no_such_tool` to pin") && told.contains("Pin a tool"), "{told}");
     change("reset", "").await;
     assert_eq!(slots().await, (vec![], 3, false));
     assert_eq!(change("delete", "").await, of(&user, "sessions"));

@@ -148,12 +148,11 @@ async fn what_cannot_be_read_or_stored_is_told_where_it_was_typed() {
     let answer = browser.submit(&of(&user, "setup/matcher"), &dead).await;
     answer.expect_status(200);
     assert!(answer.text().contains("unreachable"), "{}", answer.text());
-    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "many")]).await.expect_status(303);
-    let refused = browser.page(&of(&user, "setup/apply")).await;
-    assert!(
-        refused.contains("This cannot be applied yet") && refused.contains("/max_warm_tools"),
-        "{refused}"
-    );
+    let many = browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "many")]).await;
+    many.expect_status(422);
+    let text = many.text();
+    assert!(text.contains("Not kept:") && text.contains("<b>Warm tools at most</b>"), "{text}");
+    assert!(text.contains("value=\"many\""), "{text}");
 }
 
 #[tokio::test]

@@ -209,6 +209,7 @@ fn reason(view: &View, plan: &Plan, policy: &Policy, budget: usize) -> String {
     let tools = view.tools.len();
     match (&plan.listing, plan.tier) {
         (_, 0) if policy.enabled == Switch::Off => "`enabled` is off: every tool is sent.".to_owned(),
+        (_, 0) if tools == 0 => "No tool is left to send.".to_owned(),
         (_, 0) if view.tools.iter().all(|tool| tool.core) => "Every tool is core.".to_owned(),
         (_, 0) if tools <= policy.min_catalog_size as usize => {
             format!("{tools} tools are no more than `min_catalog_size` ({}).", policy.min_catalog_size)

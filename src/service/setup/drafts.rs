@@ -12,8 +12,9 @@ use url::Url;
 
 use super::SetupInput;
 use crate::core::id::Scope;
-use crate::core::policy::origin_of;
-use crate::service::scopes::begun_too_many;
+use crate::core::policy::{self, origin_of};
+use crate::core::warning::FieldError;
+use crate::service::scopes::{begun_too_many, refused};
 use crate::service::{Actor, Caller, Error, InlineTools, Kind, Toolrack, blocking, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
 
@@ -63,6 +64,9 @@ pub struct SetupDraft {
     key_origin: Option<String>,
     /// A key was given up, because the endpoint got another origin.
     pub key_cleared: bool,
+    /// What a write of the stored config would be refused for: a later edit has not brought it.
+    #[serde(skip)]
+    faults: Vec<FieldError>,
     /// Counts its writes; 0: not stored.
     #[serde(skip)]
     pub revision: i64,
@@ -102,6 +106,15 @@ impl SetupDraft {
         self.key_cleared = false;
     }
 
+    /// The config as it would be written, with the key.
+    pub fn document(&self) -> Value {
+        let mut config = self.config.clone();
+        if let (Some(key), Some(Value::Object(matcher))) = (self.api_key(), config.get_mut("matcher")) {
+            matcher.insert("api_key".to_owned(), key.expose_secret().into());
+        }
+        Value::Object(config)
+    }
+
     /// The draft as what a review or a proposal is about.
     pub fn input(&self, caller: Caller) -> SetupInput {
         let tools = self.tools.as_deref().map(as_array);
@@ -123,6 +136,27 @@ pub fn as_array(tools: &[Box<RawValue>]) -> InlineTools {
 /// Where a sealed key stands, and where it may be sent.
 fn aad(scope: &Scope, origin: &str) -> String {
     format!("setup_drafts|{}|{}|{origin}", scope.kind(), scope.id())
+}
+
+/// What a write of a config is refused for.
+fn faults(document: &Value) -> Vec<FieldError> {
+    policy::parse(document).err().unwrap_or_default()
+}
+
+/// The faults that were not there before, wherever in a list they stood.
+fn brought(before: &[FieldError], now: &[FieldError]) -> Vec<FieldError> {
+    let place = |error: &FieldError| -> String {
+        let is_index = |part: &&str| part.parse::<usize>().is_ok();
+        error.pointer.split('/').filter(|part| !is_index(part)).collect::<Vec<_>>().join("/")
+    };
+    let mut known: Vec<_> = before.iter().map(|error| (place(error), error.code, &error.detail)).collect();
+    let is_new = |error: &&FieldError| {
+        let same = (place(error), error.code, &error.detail);
+        let at = known.iter().position(|fault| *fault == same);
+        at.map(|at| known.swap_remove(at)).is_none()
+    };
+    // How many are not listed is no fault of its own.
+    now.iter().filter(|error| error.code != "more_faults").filter(is_new).cloned().collect()
 }
 
 impl Toolrack {
@@ -154,11 +188,18 @@ impl Toolrack {
         });
         // A change of the master key takes it away.
         let key_cleared = draft.key_cleared || (draft.key_origin.is_some() && key.is_none());
-        Ok(SetupDraft { key, key_cleared, revision, updated_at_ms, ..draft })
+        let mut draft = SetupDraft { key, key_cleared, revision, updated_at_ms, ..draft };
+        let document = draft.document();
+        draft.faults = blocking(move || faults(&document)).await?;
+        Ok(draft)
     }
 
     /// Stores a draft, in the place of the one that it was made from. Its key is given up where its endpoint has another origin
     /// than the key was given for.
+    ///
+    /// # Errors
+    /// What a write of its config would be refused for, as far as the draft that it was made from had none of it; nothing is stored
+    /// then.
     pub async fn save_draft(
         &self,
         scope: &Scope,
@@ -167,6 +208,12 @@ impl Toolrack {
     ) -> Result<(), Error> {
         if draft.key.is_some() && draft.api_key().is_none() {
             (draft.key, draft.key_cleared) = (None, true);
+        }
+        let document = draft.document();
+        let found = blocking(move || faults(&document)).await?;
+        let new = brought(&draft.faults, &found);
+        if !new.is_empty() {
+            return Err(refused(new));
         }
         draft.key_origin = draft.key.as_ref().map(|key| key.origin.clone());
         let body = serde_json::to_string(draft).map_err(Error::internal)?;
@@ -191,6 +238,7 @@ impl Toolrack {
             other => begun_too_many(other, self.0.limits.keys.scopes),
         })?;
         draft.updated_at_ms = now_ms;
+        draft.faults = found;
         Ok(())
     }
 
@@ -204,5 +252,28 @@ impl Toolrack {
         let before = now_ms() - KEPT_MS;
         while self.0.store.expire_drafts(before, EXPIRED_AT_ONCE).await? == u64::from(EXPIRED_AT_ONCE) {}
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_that_was_there_is_brought_by_nobody() {
+        let of = |config: Value| faults(&config);
+        let twice = json!({"groups": [{"name": "a"}, {"name": "b"}, {"name": "b"}], "max_warm_tools": "x"});
+        let before = of(twice.clone());
+        assert_eq!(before.len(), 2);
+        assert_eq!(brought(&before, &of(twice)), []);
+        // It stands elsewhere once an entry before it is gone.
+        let moved = json!({"groups": [{"name": "b"}, {"name": "b"}]});
+        assert_eq!(brought(&before, &of(moved)), []);
+        let again = json!({"groups": [{"name": "b"}, {"name": "b"}, {"name": "b"}], "core": ["@"]});
+        let new = brought(&before, &of(again));
+        let at: Vec<&str> = new.iter().map(|error| error.pointer.as_str()).collect();
+        assert_eq!(at, ["/core/0", "/groups/2/name"]);
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
-use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::refused::refusal;
 use super::taken::{identity, rejoined, stored_tools};
 use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::problem::{Code, Problem};
@@ -17,7 +17,6 @@ use crate::service::{CatalogWritten, NameList, SetupApplied, SetupApply, SetupDr
 use crate::ui::language::{Language, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{Slice, State as Standing, card, notice, pager, warnings};
-use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
@@ -85,12 +84,8 @@ async fn request(
         let stored = stored_tools(service, place).await?;
         tools.extend(stored.into_iter().filter(|entry| group(entry).is_some_and(|name| is_kept(&name))));
     }
-    let mut config = draft.config.clone();
-    if let (Some(key), Some(Value::Object(matcher))) = (draft.api_key(), config.get_mut("matcher")) {
-        matcher.insert("api_key".to_owned(), key.expose_secret().into());
-    }
     let tools = tools.as_deref().map(as_array);
-    Ok(SetupApply { config: Some(Value::Object(config)), tools, expected: Some(draft.base.clone()), dry_run })
+    Ok(SetupApply { config: Some(draft.document()), tools, expected: Some(draft.base.clone()), dry_run })
 }
 
 /// Writes the draft, and forgets it.
@@ -135,7 +130,8 @@ pub(super) async fn rebase(
         draft.tools = Some(rejoined(stored_tools(&service, &place).await?, tools.clone(), added));
     }
     (draft.base, draft.base_config) = (stored.base, stored.config);
-    keep(&service, &place, &mut draft, Step::Apply.path()).await
+    let on = place.path(Step::Apply.path());
+    keep(service, place, &mut draft, &form, &on).await
 }
 
 /// Keys that are stored otherwise than when the draft was begun, and that the draft leaves as they were then.
@@ -273,16 +269,8 @@ fn tool_names(place: &Place, list: &ChangedTools<'_>, page: &str) -> Markup {
 
 fn refused_page(place: &Place, draft: &SetupDraft, problem: &Problem) -> Response {
     let language = place.visitor.language;
-    let content = notice(
-        Standing::Bad,
-        language.say("This cannot be applied yet:", "暂时无法应用："),
-        html! {
-            @if problem.errors().is_empty() { (tell(language, problem.detail())) }
-            @else {
-                ul.lines { @for error in problem.errors() { li { code { (error.pointer) } " " (tell(language, &error.detail)) } } }
-            }
-        },
-    );
+    let title = language.say("This cannot be applied yet:", "暂时无法应用：");
+    let content = refusal(language, title, problem, |_| None);
     let about = language.say("Mend what is named in an earlier step.", "请在前面的步骤中改正。");
     let on = html! {};
     step_page(place, Step::Apply, draft, (language.say("Apply", "应用"), about), &content, Some(on))

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::group::body;
 use super::lists::{Groups, add_names, remove_names, selectors};
-use super::{DraftForm, Step, made_for, step_page};
+use super::refused::unreadable;
+use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::policy::apply_patch;
 use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
 use crate::http::problem::Problem;
@@ -59,7 +60,10 @@ pub(super) async fn show(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    let plan = service.plan_setup(draft.input(place.caller())).await?;
+    let plan = match service.plan_setup(draft.input(place.caller())).await {
+        Ok(plan) => plan,
+        Err(error) => return unreadable(&place, Step::Groups, &draft, error.into()),
+    };
     if place.visitor.part {
         let group = plan.proposal.groups.iter().find(|group| group.name == asked.group);
         let group = group.ok_or_else(Problem::nothing_here)?;
@@ -76,26 +80,46 @@ pub(super) async fn edit(
     mut form: DraftForm,
 ) -> Result<Response, Problem> {
     let mut draft = std::mem::take(&mut form.draft);
-    let proposal = service.plan_setup(draft.input(place.caller())).await?.proposal;
+    // Beginning anew mends what a plan cannot be made of.
+    if form.text("do") == "again" {
+        begin_anew(&mut draft);
+        let on = place.path(Step::Groups.path());
+        return keep(service, place, &mut draft, &form, &on).await;
+    }
+    let proposal = match service.plan_setup(draft.input(place.caller())).await {
+        Ok(plan) => plan.proposal,
+        Err(error) => return unreadable(&place, Step::Groups, &draft, error.into()),
+    };
     let group = form.text("group");
     let mut next = Asked { said: String::new(), ..asked };
     let proposed = proposal.groups.iter().find(|proposed| proposed.name == group);
     let done = if group.is_empty() {
         edit_all(&mut draft, &proposal, &form)
     } else if let Some(proposed) = proposed {
-        edit_group(&mut draft, proposed, &form, &mut next)
+        let is_taken = |name: &str| name != group && proposal.groups.iter().any(|other| other.name == name);
+        if form.text("do") == "edit" && is_taken(form.text("name")) {
+            Err("taken")
+        } else {
+            edit_group(&mut draft, proposed, &form, &mut next)
+        }
     } else {
         Err("gone")
     };
-    match done {
-        Ok(said) => {
-            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-            said.clone_into(&mut next.said);
-        }
-        Err(said) => said.clone_into(&mut next.said),
-    }
+    done.unwrap_or_else(|said| said).clone_into(&mut next.said);
     let anchor = if next.group.is_empty() { "" } else { "#open" };
-    Ok(go(&format!("{}{anchor}", next.path(&place))))
+    let on = format!("{}{anchor}", next.path(&place));
+    match done {
+        Ok(_) => keep(service, place, &mut draft, &form, &on).await,
+        Err(_) => Ok(go(&on)),
+    }
+}
+
+/// Takes away what a proposal says anew.
+fn begin_anew(draft: &mut SetupDraft) {
+    let config = &mut draft.config;
+    Groups(config).clear();
+    config.shift_remove("core");
+    config.shift_remove("toolsets");
 }
 
 /// Edits what is no single group; answers what is to be said of it, or why nothing was done.
@@ -110,11 +134,6 @@ fn edit_all(
             let patched =
                 apply_patch(&Value::Object(std::mem::take(config)), &Value::Object(proposal.patch.clone()));
             *config = patched.as_object().cloned().unwrap_or_default();
-        }
-        "again" => {
-            Groups(config).clear();
-            config.shift_remove("core");
-            config.shift_remove("toolsets");
         }
         "core" => {
             let listed: Vec<&str> = form.all("listed").collect();
@@ -169,7 +188,9 @@ fn edit_group(
         }
         "forget" => groups.forget(group),
         "edit" => {
-            groups.edit(group, &proposed.tools, name, form.text("description"));
+            if !groups.edit(group, &proposed.tools, name, form.text("description")) {
+                return Err("taken");
+            }
             if !name.is_empty() {
                 *next = Asked::of(name, 1);
             }
@@ -206,6 +227,10 @@ fn outcome(language: Language, said: &str) -> Markup {
         "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
         "name" => not("say into which group.", "请填写目标分组。"),
         "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
+        "taken" => not(
+            "another group has this name. To put all tools there, merge them into it below.",
+            "已有同名分组。如需合并，请使用下方的“全部并入”。",
+        ),
         "gone" => not("there is no such group any more.", "该分组已不存在。"),
         "out" => done("The group is left out.", "已排除该分组。"),
         "back" => done("They are let in again.", "已恢复。"),

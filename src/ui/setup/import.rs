@@ -7,12 +7,12 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal};
+use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal, setting_name};
 use super::server_form::{Typed, field_name, server_fields, server_spec};
 
 use super::taken::{stored_tools, take, take_server};
 use super::told::{self, Told};
-use super::{DraftUpload, Step, made_for, step_page};
+use super::{DraftUpload, Step, made_for, step_page, store};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
 use crate::service::{ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, SetupDraft, Toolrack};
@@ -78,24 +78,23 @@ pub(super) async fn read(
     DraftUpload { form, fault }: DraftUpload,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
-    let outcome = match fault {
+    let mut outcome = match fault {
         Some(fault) => Outcome::refused(not_read(place.visitor.language), fault)?,
         None if form.text("do") == "mcp" => {
             from_server(&service, &context, &place, &form, &mut draft).await?
         }
         None => from_texts(&service, &place, &form, &mut draft).await?,
     };
-    let typed = match outcome {
-        Outcome::Nothing => {
-            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
+    if matches!(outcome, Outcome::Nothing | Outcome::Settings) {
+        if let Some(problem) = store(&service, &place, &mut draft).await? {
+            let title = place.visitor.language.say("Not kept:", "未保存：");
+            outcome = Outcome::refused(title, problem)?;
+            draft = service.draft(&place.scope).await?;
+        } else if matches!(outcome, Outcome::Nothing) {
             return Ok(go(&place.path(Step::Review.path())));
         }
-        Outcome::Settings => {
-            service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-            Form::default()
-        }
-        _ => form,
-    };
+    }
+    let typed = if matches!(outcome, Outcome::Settings) { Form::default() } else { form };
     let stored = stored_tools(&service, &place).await?.len();
     Ok(import_page(&place, &draft, stored, &outcome, &typed))
 }
@@ -191,7 +190,9 @@ fn field(language: Language, form: &Form, pointer: &str) -> Option<String> {
     if pointer == "/group" {
         return Some(group_name(language).to_owned());
     }
-    let Some(text) = pointer.strip_prefix("/texts/") else { return field_name(language, pointer) };
+    let Some(text) = pointer.strip_prefix("/texts/") else {
+        return field_name(language, pointer).or_else(|| setting_name(language, pointer));
+    };
     let (at, inside) = text.find('/').map_or((text, ""), |end| text.split_at(end));
     let (name, _) = texts(form).nth(at.parse().ok()?)?;
     let name = if name.is_empty() { language.say("Paste", "粘贴").to_owned() } else { name };

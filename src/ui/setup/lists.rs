@@ -61,8 +61,12 @@ impl Groups<'_> {
     }
 
     /// Renames and describes a group, which has these tools: under another name they are its own no more unless it names them.
-    pub(super) fn edit(&mut self, name: &str, tools: &[String], new_name: &str, description: &str) {
-        let Some(entry) = self.entry(name, tools) else { return };
+    /// Answers whether it did: a name that another entry has is not given twice.
+    pub(super) fn edit(&mut self, name: &str, tools: &[String], new_name: &str, description: &str) -> bool {
+        if new_name != name && self.position(new_name).is_some() {
+            return false;
+        }
+        let Some(entry) = self.entry(name, tools) else { return true };
         if !new_name.is_empty() && new_name != name {
             entry.insert("name".to_owned(), new_name.into());
             let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
@@ -72,6 +76,7 @@ impl Groups<'_> {
             "" => drop(entry.shift_remove("description")),
             text => drop(entry.insert("description".to_owned(), text.into())),
         }
+        true
     }
 
     /// Puts tools into a group, out of every other entry that names them.
@@ -180,8 +185,9 @@ mod tests {
 
     #[test]
     fn a_group_of_an_upload_gets_an_entry_when_it_is_edited() {
-        let after =
-            edited(json!({}), |groups| groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        let after = edited(json!({}), |groups| {
+            assert!(groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        });
         assert_eq!(
             after,
             json!({"groups": [{"name": "planning", "tools": ["a", "b"], "description": "Boards"}]})
@@ -193,13 +199,24 @@ mod tests {
     #[test]
     fn a_group_takes_its_tools_along_to_another_name() {
         let before = json!({"groups": [{"name": "jira", "description": "Boards"}]});
-        let same = edited(before.clone(), |groups| groups.edit("jira", &tools(&["a"]), "jira", "Boards"));
+        let same = edited(before.clone(), |groups| {
+            assert!(groups.edit("jira", &tools(&["a"]), "jira", "Boards"));
+        });
         assert_eq!(same, before, "the upload says which tools these are");
-        let after = edited(before, |groups| groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        let after = edited(before, |groups| {
+            assert!(groups.edit("jira", &tools(&["a", "b"]), "planning", "Boards"));
+        });
         assert_eq!(
             after,
             json!({"groups": [{"name": "planning", "description": "Boards", "tools": ["a", "b"]}]})
         );
+    }
+
+    #[test]
+    fn a_name_is_not_given_twice() {
+        let before = json!({"groups": [{"name": "one", "tools": ["a"]}, {"name": "two", "tools": ["b"]}]});
+        let after = edited(before.clone(), |groups| assert!(!groups.edit("one", &tools(&["a"]), "two", "")));
+        assert_eq!(after, before);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::presets::{KINDS, Preset};
-use super::refused::{is_mended_in_the_form, refusal};
-use super::{DraftForm, Step, keep, made_for, set, step_page};
+use super::refused::refusal;
+use super::{DraftForm, Step, keep, made_for, set, step_page, store};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
 use crate::service::{MatcherTestAnswer, MatcherTestRequest, SetupDraft, Toolrack};
@@ -48,13 +48,14 @@ pub(super) async fn save(
     State(service): State<Toolrack>,
     State(context): State<HttpContext>,
     place: Place,
-    form: DraftForm,
+    mut form: DraftForm,
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     if form.text("do") == "skip" {
         set(&mut draft, "matcher", None);
         draft.set_api_key(None);
-        return keep(&service, &place, &mut draft, Step::Scope.path()).await;
+        let on = place.path(Step::Scope.path());
+        return keep(service, place, &mut draft, &form, &on).await;
     }
     let matcher = matcher_of(&form, draft.config.get("matcher"));
     set(&mut draft, "matcher", (!matcher.is_empty()).then(|| Value::Object(matcher.clone())));
@@ -64,7 +65,8 @@ pub(super) async fn save(
     if let Some(key) = typed_key.clone() {
         draft.set_api_key(Some(key));
     }
-    if let Some((kind, preset)) = Preset::of(form.text("preset")) {
+    let preset = Preset::of(form.text("preset"));
+    if let Some((kind, preset)) = &preset {
         let matcher = json!({"kind": kind, "endpoint": preset.endpoint, "model": preset.model});
         set(&mut draft, "matcher", Some(matcher));
         // A key that was typed beside no address is for the one that is chosen; one for another address is given up, and the
@@ -72,19 +74,19 @@ pub(super) async fn save(
         if let Some(key) = typed_key.filter(|_| !had_endpoint) {
             draft.set_api_key(Some(key));
         }
-        return keep(&service, &place, &mut draft, Step::Matcher.path()).await;
     }
-    if let Err(error) = service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await {
-        let problem = Problem::from(error);
-        // Only the key can be refused here; more than that is nothing that this page could mend.
-        if !is_mended_in_the_form(&problem) || problem.errors().is_empty() {
-            return Err(problem);
-        }
+    if let Some(problem) = store(&service, &place, &mut draft).await? {
         let not_kept = place.visitor.language.say("Not kept:", "未保存：");
         let query = form.text("query").to_owned();
         let tried = Tried { refusal: Some((not_kept, problem)), query, ..Tried::default() };
         let stored = stored_key(&service, &place).await?;
-        return Ok(matcher_page(&place, &draft, stored.as_deref(), &tried));
+        // The key that was typed is not kept either.
+        let mut kept = std::mem::take(&mut form.draft);
+        kept.config = draft.config;
+        return Ok(matcher_page(&place, &kept, stored.as_deref(), &tried));
+    }
+    if preset.is_some() {
+        return Ok(crate::ui::go(&place.path(Step::Matcher.path())));
     }
     if form.text("do") != "test" {
         return Ok(crate::ui::go(&place.path(Step::Scope.path())));
@@ -133,7 +135,7 @@ fn matcher_of(form: &Form, before: Option<&Value>) -> Map<String, Value> {
         put(name, (!text.is_empty()).then(|| text.into()));
     }
     for name in NUMBERS {
-        // What is no number is kept as it was typed: the test and the application say where it stands.
+        // What is no number is taken as it was typed: the page says where it stands.
         let text = form.text(name);
         let value = text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
         put(name, (!text.is_empty()).then_some(value));
@@ -297,7 +299,7 @@ fn fields(language: Language, draft: &SetupDraft, stored: Option<&str>, query: &
 }
 
 /// What the page calls the field at a pointer of a refusal.
-fn field_name(language: Language, pointer: &str) -> Option<String> {
+pub(super) fn field_name(language: Language, pointer: &str) -> Option<String> {
     let name = match pointer.rsplit('/').next()? {
         "endpoint" => language.say("Endpoint", "端点"),
         "model" => language.say("Model", "模型"),

@@ -24,6 +24,7 @@ use axum::routing::{MethodRouter, get, post};
 use maud::{Markup, html};
 use serde_json::Value;
 
+use self::refused::is_mended_in_the_form;
 use self::stale::{DraftForm, DraftUpload, made_for};
 use super::language::{Language, time};
 use super::layout::{Section, page};
@@ -175,15 +176,31 @@ fn step_page(
     shown(page(place, Section::Setup, title, &content))
 }
 
-/// Stores a draft and leads on to a page of it.
-async fn keep(
+/// Stores a draft; answers what it was refused for, where somebody mends that in the form.
+async fn store(
     service: &Toolrack,
     place: &Place,
     draft: &mut SetupDraft,
+) -> Result<Option<Problem>, Problem> {
+    match service.save_draft(&place.scope, draft, &place.visitor.actor).await.map_err(Problem::from) {
+        Ok(()) => Ok(None),
+        Err(problem) if is_mended_in_the_form(&problem) && !problem.errors().is_empty() => Ok(Some(problem)),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Stores a draft and leads on; where it is refused, the page of its step says why, with what was sent.
+async fn keep(
+    service: Toolrack,
+    place: Place,
+    draft: &mut SetupDraft,
+    form: &DraftForm,
     on: &str,
 ) -> Result<Response, Problem> {
-    service.save_draft(&place.scope, draft, &place.visitor.actor).await?;
-    Ok(go(&place.path(on)))
+    match store(&service, &place, draft).await? {
+        None => Ok(go(on)),
+        Some(problem) => Ok(form.refused(service, place, &problem).await),
+    }
 }
 
 /// Sets a key of a draft's config, or takes it away.

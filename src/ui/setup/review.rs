@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lists::{add_names, remove_names, selectors};
-use super::{DraftForm, Step, made_for, step_page};
+use super::refused::unreadable;
+use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::remarks::{Kind, ReviewedTool, Severity};
 use crate::http::problem::Problem;
 use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupDraft, Toolrack};
@@ -107,7 +108,10 @@ pub(super) async fn show(
     Query(filter): Query<Filter>,
 ) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
-    let answer = service.review_setup(draft.input(place.caller()), filter.asked()).await?;
+    let answer = match service.review_setup(draft.input(place.caller()), filter.asked()).await {
+        Ok(answer) => answer,
+        Err(error) => return unreadable(&place, Step::Review, &draft, error.into()),
+    };
     if place.visitor.part {
         return Ok(shown(table(&place, &draft, &filter.quiet(), &answer)));
     }
@@ -129,7 +133,10 @@ pub(super) async fn decide(
         if action == "alias" {
             return said(filter, "one");
         }
-        let found = service.reviewed_names(draft.input(place.caller()), filter.asked()).await?;
+        let found = match service.reviewed_names(draft.input(place.caller()), filter.asked()).await {
+            Ok(found) => found,
+            Err(error) => return unreadable(&place, Step::Review, &draft, error.into()),
+        };
         // What is done is done to what was shown.
         if form.text("all") != found.len().to_string() {
             return said(filter, "other");
@@ -171,14 +178,17 @@ pub(super) async fn decide(
     };
     if let Some(kind) = stays {
         let standing = Filter { kind: kind.to_owned(), ..Filter::default() }.asked();
-        let stand = service.reviewed_names(draft.input(place.caller()), standing).await?;
+        let stand = match service.reviewed_names(draft.input(place.caller()), standing).await {
+            Ok(stand) => stand,
+            Err(error) => return unreadable(&place, Step::Review, &draft, error.into()),
+        };
         let stand: HashSet<&str> = stand.iter().map(String::as_str).collect();
         let left = chosen.iter().filter(|name| stand.contains(**name)).count();
         filter.left = if left > 0 { left.to_string() } else { String::new() };
     }
     filter.count = chosen.len().to_string();
-    service.save_draft(&place.scope, &mut draft, &place.visitor.actor).await?;
-    said(filter, action)
+    let on = Filter { said: action.to_owned(), ..filter }.path(&place);
+    keep(service, place, &mut draft, &form, &on).await
 }
 
 /// What came of the last step.

@@ -7,11 +7,13 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::{DraftForm, Step, keep, made_for, set, step_page};
+use super::refused::not_kept;
+use super::{DraftForm, Step, made_for, set, step_page, store};
 use crate::core::id::Scope;
 use crate::core::profile::Profile;
 use crate::http::problem::Problem;
 use crate::service::{EffectiveConfig, SetupDraft, Toolrack};
+use crate::ui::go;
 use crate::ui::language::Language;
 use crate::ui::layout::kind_name;
 use crate::ui::parts::{State as Standing, card, notice, tag};
@@ -29,6 +31,11 @@ const INHERIT: &str = "inherit";
 
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
+    shown_draft(&service, &place, &draft).await
+}
+
+/// The page of a draft, also of one that was not kept.
+async fn shown_draft(service: &Toolrack, place: &Place, draft: &SetupDraft) -> Result<Response, Problem> {
     let (user, project) = match &place.scope {
         Scope::User(user) => (Some(user.clone()), None),
         Scope::Project(project) => (None, Some(project.clone())),
@@ -40,7 +47,7 @@ pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Resul
     let changed = keys.into_iter().filter(changed).map(String::as_str).collect();
     // Of nobody: every key by default.
     let default = service.effective_config(None, None).await?;
-    Ok(scope_page(&place, &draft, (&effective, &default), &changed))
+    Ok(scope_page(place, draft, (&effective, &default), &changed))
 }
 
 /// Keeps the choices in the draft. What is inherited is not written down; what the form does not send stays.
@@ -51,7 +58,7 @@ pub(super) async fn save(
 ) -> Result<Response, Problem> {
     let mut draft = service.draft(&place.scope).await?;
     let is_chosen = |name: &str| form.has(name) && form.text(name) != INHERIT && !form.text(name).is_empty();
-    // What is no number is kept as it was typed: the application says where it stands.
+    // What is no number is taken as it was typed: the page says where it stands.
     let number = |text: &str| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
     for name in ["warm_policy", "profile"].into_iter().filter(|name| form.has(name)) {
         set(&mut draft, name, is_chosen(name).then(|| form.text(name).into()));
@@ -77,7 +84,13 @@ pub(super) async fn save(
         let hot = is_chosen("hot_tools").then(|| joined(draft.config.get("hot_tools"), shown));
         set(&mut draft, "hot_tools", hot);
     }
-    keep(&service, &place, &mut draft, Step::Apply.path()).await
+    let Some(problem) = store(&service, &place, &mut draft).await? else {
+        return Ok(go(&place.path(Step::Apply.path())));
+    };
+    let place = Place { told: Some(not_kept(place.visitor.language, &problem)), ..place };
+    let mut response = shown_draft(&service, &place, &draft).await?;
+    *response.status_mut() = problem.code().status();
+    Ok(response)
 }
 
 /// What the form shows of an object, and the members of it that it does not show.

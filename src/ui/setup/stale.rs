@@ -1,5 +1,5 @@
 //! Forms of a step carry the draft that their page was made for. One that was made for another draft than there is now changes nothing: its
-//! sender gets the present page, with what was sent.
+//! sender gets the present page, with what was sent. So does who sent what the draft was refused for.
 
 use std::ops::Deref;
 
@@ -8,6 +8,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
+use super::refused::not_kept;
 use super::{Step, apply, groups, import, matcher, review, scope};
 use crate::core::text::clip;
 use crate::http::problem::Problem;
@@ -40,7 +41,22 @@ pub(super) fn made_for(place: &Place, draft: &SetupDraft) -> Markup {
 /// A form that was made for the draft that there is. Without the field, which every page has, it is for whatever there is.
 pub(super) struct DraftForm {
     form: Form,
+    uri: Uri,
     pub(super) draft: SetupDraft,
+}
+
+impl DraftForm {
+    /// The page of the form's step as it is now, with what was refused of the form and what was sent.
+    pub(super) async fn refused(&self, service: Toolrack, place: Place, problem: &Problem) -> Response {
+        let language = place.visitor.language;
+        let sent = shown_fields(&self.form);
+        let told = html! {
+            (not_kept(language, problem))
+            @if !sent.is_empty() { (what_was_sent(language, &sent, &html! {})) }
+        };
+        let place = Place { told: Some(told), ..place };
+        present_page(service, place, &self.uri, problem.code().status()).await
+    }
 }
 
 impl Deref for DraftForm {
@@ -61,9 +77,10 @@ impl FromRequest<AppState> for DraftForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Response> {
+        let uri = request.uri().clone();
         match read(request, state).await? {
             (Upload { fault: Some(fault), .. }, _) => Err(fault.into_response()),
-            (Upload { form, fault: None }, draft) => Ok(Self { form, draft }),
+            (Upload { form, fault: None }, draft) => Ok(Self { form, uri, draft }),
         }
     }
 }
@@ -90,22 +107,20 @@ async fn read(request: Request, state: &AppState) -> Result<(Upload, SetupDraft)
     if wanted.is_empty() || wanted == draft.tag() {
         return Ok((upload, draft));
     }
-    Err(present_page(service, place, &uri, &upload.form, &draft).await)
+    let told = Some(told(&place, step_of(&uri), &uri, &upload.form, &draft));
+    Err(present_page(service, Place { told, ..place }, &uri, StatusCode::CONFLICT).await)
 }
 
-/// The page of the form's step as it is now, with what was sent.
-async fn present_page(
-    service: Toolrack,
-    place: Place,
-    uri: &Uri,
-    form: &Form,
-    draft: &SetupDraft,
-) -> Response {
+/// The step whose form was sent to an address.
+fn step_of(uri: &Uri) -> Step {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
-    let step = Step::ALL.into_iter().find(|step| step.path().ends_with(last)).unwrap_or(Step::Apply);
-    let told = Some(told(&place, step, uri, form, draft));
-    let (place, service) = (Place { told, ..place }, State(service));
-    let shown = match step {
+    Step::ALL.into_iter().find(|step| step.path().ends_with(last)).unwrap_or(Step::Apply)
+}
+
+/// The page of the form's step as it is now, with what the place tells.
+async fn present_page(service: Toolrack, place: Place, uri: &Uri, status: StatusCode) -> Response {
+    let service = State(service);
+    let shown = match step_of(uri) {
         Step::Import => import::show(service, place).await,
         Step::Review => review::show(service, place, asked(uri)).await,
         Step::Groups => groups::show(service, place, asked(uri)).await,
@@ -115,7 +130,7 @@ async fn present_page(
     };
     let mut response = shown.unwrap_or_else(Problem::into_response);
     if response.status().is_success() {
-        *response.status_mut() = StatusCode::CONFLICT;
+        *response.status_mut() = status;
     }
     response
 }
@@ -127,8 +142,7 @@ fn asked<T: Default + serde::de::DeserializeOwned>(uri: &Uri) -> Query<T> {
 
 fn told(place: &Place, step: Step, uri: &Uri, form: &Form, draft: &SetupDraft) -> Markup {
     let language = place.visitor.language;
-    let sent: Vec<(&str, &str)> =
-        form.fields().filter(|(name, value)| is_shown(name) && !value.is_empty()).collect();
+    let sent = shown_fields(form);
     let is_listed = !sent.is_empty() && !matches!(step, Step::Import | Step::Apply);
     // What a page does not show again cannot be sent again by it, and what is applied is to be looked at first.
     let is_whole = form.fields().all(|(name, value)| is_shown(name) || is_own(name) || value.is_empty());
@@ -147,14 +161,7 @@ fn told(place: &Place, step: Step, uri: &Uri, form: &Form, draft: &SetupDraft) -
             @else if !is_whole { (language.say("Secrets are not shown again: type them anew.", "不会再次显示密钥，请重新填写。")) }
         }))
         @if is_listed {
-            details.notice open[sent.len() <= 8] {
-                summary { strong { (language.say("What you sent", "您发送的内容")) } }
-                ul.lines {
-                    @for (name, value) in sent.iter().take(MOST_SHOWN) {
-                        li { code { (name) } " " (clip(value, SHOWN_CHARS)) }
-                    }
-                    @if sent.len() > MOST_SHOWN { li { "… " (sent.len() - MOST_SHOWN) } }
-                }
+            (what_was_sent(language, &sent, &html! {
                 @if again {
                     form.actions method="post" action=(uri.path_and_query().map_or("", |path| path.as_str())) {
                         (made_for(place, draft))
@@ -166,7 +173,27 @@ fn told(place: &Place, step: Step, uri: &Uri, form: &Form, draft: &SetupDraft) -
                         }
                     }
                 }
+            }))
+        }
+    }
+}
+
+/// The fields of a form that may be shown again.
+fn shown_fields(form: &Form) -> Vec<(&str, &str)> {
+    form.fields().filter(|(name, value)| is_shown(name) && !value.is_empty()).collect()
+}
+
+fn what_was_sent(language: Language, sent: &[(&str, &str)], way: &Markup) -> Markup {
+    html! {
+        details.notice open[sent.len() <= 8] {
+            summary { strong { (language.say("What you sent", "您发送的内容")) } }
+            ul.lines {
+                @for (name, value) in sent.iter().take(MOST_SHOWN) {
+                    li { code { (name) } " " (clip(value, SHOWN_CHARS)) }
+                }
+                @if sent.len() > MOST_SHOWN { li { "… " (sent.len() - MOST_SHOWN) } }
             }
+            (way)
         }
     }
 }

@@ -26,6 +26,7 @@ pub(super) const ROWS: &[Row] = &[
     ("as one line", "显示为一行"),
     ("not at all", "不显示"),
     ("`enabled` is off: every tool is sent", "`enabled` 已关闭：发送全部工具"),
+    ("No tool is left to send", "没有可发送的工具"),
     ("Every tool is core", "所有工具都是核心"),
     ("{} tools are no more than `min_catalog_size` ({})", "{0} 个工具不超过 `min_catalog_size`（{1}）"),
     ("The deferred schemas cost less than {} % of the window", "延迟加载的模式占窗口不到 {0}%"),
