@@ -84,7 +84,7 @@ async fn a_group_is_not_renamed_to_another() {
             begun(&user, &browser).await;
         }
         let rename = [("do", "edit"), ("group", "browser"), ("name", "kanban"), ("description", "")];
-        let answer = browser.submit(&of(&user, "setup/groups"), &rename).await;
+        let answer = browser.submit(&of(&user, "setup/groups?group=browser"), &rename).await;
         answer.expect_status(303);
         let page = browser.page(answer.header("location").unwrap()).await;
         assert!(page.contains("another group has this name") && page.contains("open_page"), "{page}");
