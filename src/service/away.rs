@@ -93,7 +93,7 @@ impl Toolrack {
         match &read {
             Ok(_) => failed.store(0, Ordering::Relaxed),
             Err(error) if error.kind() == Kind::Unavailable => {
-                failed.store(uptime_ms() + 1, Ordering::Relaxed)
+                failed.store(uptime_ms() + 1, Ordering::Relaxed);
             }
             Err(_) => {}
         }
