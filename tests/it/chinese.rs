@@ -131,8 +131,20 @@ async fn no_sentence_of_the_service_is_english_on_a_chinese_page() {
         refused.expect_status(422);
         look(wrong.0, refused.text());
     }
-    browser.submit(&to("setup/scope"), &[("max_warm_tools", "many")]).await.expect_status(303);
-    look("refused", &browser.page(&to("setup/apply")).await);
+    let (long, longer) = ("名".repeat(300), "述".repeat(5_000));
+    for (step, fields) in [
+        ("scope", &[("max_warm_tools", "many")][..]),
+        ("scope", &[("max_warm_tools", "-3")]),
+        ("matcher", &[("do", "on"), ("endpoint", "x")]),
+        ("groups", &[("do", "core"), ("more", "@")]),
+        ("groups", &[("do", "edit"), ("group", "mail"), ("name", &long)]),
+        ("groups", &[("do", "edit"), ("group", "mail"), ("name", "mail"), ("description", &longer)]),
+        ("review", &[("do", "alias"), ("tool", "ask_user"), ("alias", &longer)]),
+    ] {
+        let refused = browser.submit(&to(&format!("setup/{step}")), fields).await;
+        assert!(refused.text().contains("未保存："), "{fields:?}: {}", refused.text());
+        look(step, refused.text());
+    }
     look("nowhere", browser.get(&to("nowhere")).await.text().replace("<body", "<main").as_str());
     assert!(found.is_empty(), "{found:#?}");
 }

@@ -274,6 +274,6 @@ mod tests {
         let again = json!({"groups": [{"name": "b"}, {"name": "b"}, {"name": "b"}], "core": ["@"]});
         let new = brought(&before, &of(again));
         let at: Vec<&str> = new.iter().map(|error| error.pointer.as_str()).collect();
-        assert_eq!(at, ["/core/0", "/groups/2/name"]);
+        assert_eq!(at, ["/groups/2/name", "/core/0"]);
     }
 }

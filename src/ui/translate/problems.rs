@@ -1,4 +1,4 @@
-//! What kinds of problems are called.
+//! What kinds of problems are called, and what is wrong with fields of a form.
 
 use super::Row;
 
@@ -46,4 +46,22 @@ pub(super) const ROWS: &[Row] = &[
     ("a {} has at most {} MCP servers", "每个{0}最多 {1} 个 MCP 服务器"),
     ("{} MCP servers of one user or project are read at a time", "同一用户或项目同时读取 {0} 个 MCP 服务器"),
     ("too many MCP servers are read at this moment", "目前读取的 MCP 服务器过多"),
+    // Of fields.
+    ("an endpoint is an http or https URL", "端点应为 http 或 https 网址"),
+    ("an endpoint holds no spaces", "端点不能含空格"),
+    (
+        "an endpoint holds no user info; put the key into `api_key`",
+        "端点不能含用户信息；请将密钥填入 `api_key`",
+    ),
+    ("an endpoint holds no fragment (`#...`)", "端点不能含片段（`#...`）"),
+    (
+        "a key is 1 to {} visible ASCII characters, no spaces around it; null clears",
+        "密钥为 1 至 {0} 个可见 ASCII 字符，首尾无空格；null 表示清除",
+    ),
+    (
+        "a selector must not be blank; write a tool name, `prefix*`, `@group` or `*`",
+        "选择符不能为空；请填写工具名、`前缀*`、`@分组` 或 `*`",
+    ),
+    ("a selector has at most {} characters", "选择符最多 {0} 个字符"),
+    ("there is no tool `{}` to pin", "没有可固定的工具 `{0}`"),
 ];
