@@ -317,8 +317,8 @@ impl Exchange {
             return Admission::Refused(problem);
         }
         // No text that is stored holds this character, and PostgreSQL takes none that does.
-        if parts.uri.path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
-            let detail = "the address holds the character U+0000 (%00)";
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            let detail = "the query string holds the character U+0000 (%00)";
             return Admission::Refused(Problem::new(Code::InvalidRequest, detail));
         }
         // An overload must show.

@@ -231,6 +231,9 @@ impl Toolrack {
 
     /// Deletes a server; deleting nothing is fine. Its tools stay in the catalog.
     pub async fn delete_mcp_server(&self, actor: &Actor, scope: &Scope, name: &str) -> Result<(), Error> {
+        if check_name(name).is_err() {
+            return Ok(());
+        }
         let audit =
             self.audited(actor, "mcp_server.delete", &Subject::Scope(scope), &json!({"server": name}));
         let (service, owner, server) = (self.clone(), scope.clone(), name.to_owned());
@@ -244,7 +247,11 @@ impl Toolrack {
     }
 
     async fn mcp_row(&self, scope: &Scope, name: &str) -> Result<McpServerRow, Error> {
-        let row = self.0.store.mcp_server(scope, name).await?;
+        // No server has another one.
+        let row = match check_name(name) {
+            Ok(()) => self.0.store.mcp_server(scope, name).await?,
+            Err(_) => None,
+        };
         row.ok_or_else(|| Error::new(Kind::NotFound, format!("there is no MCP server `{name}` here")))
     }
 

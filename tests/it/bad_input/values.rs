@@ -37,6 +37,12 @@ async fn identifiers_are_checked_wherever_they_stand() {
         let answer = client.get(&format!("/v1/config/effective?user={query}")).await;
         assert_eq!(fault(&answer, 422, "invalid_request", "/v1/config/effective").1, "/user", "{bad:?}");
     }
+    // PostgreSQL takes no such text: it never gets there.
+    for asked in ["/v1/audit?action=%00", "/v1/audit?actor=a%00"] {
+        client.get(asked).await.problem(422, "invalid_request");
+    }
+    client.get("/v1/users/u/mcp-servers/%00").await.problem(404, "not_found");
+    client.delete("/v1/users/u/mcp-servers/%00").await.expect_status(204);
     let longest = "x".repeat(128);
     client.get(&format!("/v1/users/{longest}/config")).await.ok();
     client.get("/v1/users/A-z0_9.@:/config").await.ok();
