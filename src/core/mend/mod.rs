@@ -77,6 +77,10 @@ pub const MAX_OUT_DEPTH: usize = 100;
 /// Most bytes that mending may add to a schema: the product's limit for a whole tool.
 pub const MAX_ADDED_BYTES: usize = 256 * 1024;
 
+/// Rounds of joining schemas and of taking out what that made impossible; an alternative that is the last one left is
+/// joined in turn.
+const MAX_ROUNDS: usize = 16;
+
 /// In which language the schema is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {
@@ -277,8 +281,12 @@ fn run(mut document: Value, target: &SchemaTarget, strict: Option<&StrictRules>)
     root::settle(&mut root, &mut joiner, &mut changes)?;
     joiner.open.clear();
     if seen.combined || seen.references {
-        compose::settle(&mut root, &mut joiner)?;
-        negation::settle(&mut root, &mut notes);
+        for _ in 0..MAX_ROUNDS {
+            compose::settle(&mut root, &mut joiner)?;
+            if !negation::settle(&mut root, joiner.notes) {
+                break;
+            }
+        }
     }
     dialect::settle(&mut root, &rules, &mut notes);
     negation::weaken(&mut root, &mut notes);

@@ -9,8 +9,8 @@ use super::merge::ANNOTATIONS;
 use super::notes::Notes;
 use super::walk::{At, each_schema};
 
-/// Weakens what has to be, then takes out what no value satisfies.
-pub(super) fn settle(root: &mut Map<String, Value>, notes: &mut Notes) {
+/// Weakens what has to be, then takes out what no value satisfies. Answers whether anything was taken out.
+pub(super) fn settle(root: &mut Map<String, Value>, notes: &mut Notes) -> bool {
     weaken(root, notes);
     let mut dropped = false;
     each_schema(root, &At::ROOT, &mut |map, at| {
@@ -22,6 +22,7 @@ pub(super) fn settle(root: &mut Map<String, Value>, notes: &mut Notes) {
     if dropped {
         weaken(root, notes);
     }
+    dropped
 }
 
 /// Takes out what got stricter.

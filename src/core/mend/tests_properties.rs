@@ -262,3 +262,14 @@ fn null_as_the_only_value_is_one_type() {
         }
     }
 }
+
+#[test]
+fn a_type_that_a_negation_leaves_one_branch_is_found_once() {
+    let schema = json!({
+        "type": "array",
+        "not": {},
+        "anyOf": [{"not": {"type": "string"}}, {"type": "string"}],
+    });
+    check(&schema, &json!({})).unwrap();
+    check(&json!({"type": "object", "properties": {"x": schema}}), &json!({"x": []})).unwrap();
+}
