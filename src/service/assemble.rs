@@ -10,7 +10,9 @@ use super::away::remembered_warning;
 use super::context::{Caller, Context, GrantFields, MAX_SELECTORS, Seen, window};
 use super::ledger::AssemblyCost;
 use super::preload::Preload;
-use super::sessions::{AssembledState, Deed, Session, SessionSettings, Update, warm_limits};
+use super::sessions::{
+    AssembledState, ChangeTries, Changed, Deed, Session, SessionSettings, Update, warm_limits,
+};
 use super::{Error, Toolrack};
 use crate::core::assemble::{Answer, AnswerInput, Origin, answer, grant_digest};
 use crate::core::cache::CacheReason;
@@ -177,32 +179,42 @@ impl Toolrack {
                 Some(limits) => grant_digest(&(&request.fields.selection, limits), context.window),
             },
         };
-        let held = self.hold_session(key).await?;
+        let mut held = self.hold_session(key).await?;
         warnings.extend(remembered_warning());
-        let previous = held.session.settings.assembled.as_deref();
-        // Another assembly may have begun the session meanwhile: its core does not change unasked.
-        let joins = context.policy().hot_tools.join() && !request.epoch;
-        if let Some(previous) = previous.filter(|previous| joins && previous.hot != context.hot) {
-            context = self.with_hot(context, previous.hot.clone()).await?;
-            plan = self.plan(&context).await?;
-        }
         let news = held.session.ledger().news(called, turn);
-        let plan = self.session_plan(previous, &context, plan, &origin, request.epoch).await?;
-        telemetry::assemble(plan.plan.tier, context.target.format.as_str());
-        let session = SessionAssembly {
-            context: &context,
-            plan: &plan.plan,
-            origin,
-            request: &request,
-            tools_ref,
-            used,
-            preload,
+        let mut tries = ChangeTries::default();
+        let answer = loop {
+            let previous = held.session.settings.assembled.clone();
+            let previous = previous.as_deref();
+            // Another assembly may have begun the session meanwhile: its core does not change unasked.
+            let joins = context.policy().hot_tools.join() && !request.epoch;
+            if let Some(previous) = previous.filter(|previous| joins && previous.hot != context.hot) {
+                context = self.with_hot(context, previous.hot.clone()).await?;
+                plan = self.plan(&context).await?;
+            }
+            let kept =
+                self.session_plan(previous, &context, Arc::clone(&plan), &origin, request.epoch).await?;
+            let session = SessionAssembly {
+                context: &context,
+                plan: &kept.plan,
+                origin: &origin,
+                request: &request,
+                tools_ref: &tools_ref,
+                used: &used,
+                preload: &preload,
+            };
+            let change = |stored: &Session, warm: &mut WarmSet, now| {
+                Ok(session.apply(stored, warm, now, warnings.clone()))
+            };
+            match self.change_held(key, held, Deed::Assembly, change).await? {
+                Changed::Done(answer) => {
+                    telemetry::assemble(kept.plan.tier, context.target.format.as_str());
+                    break answer;
+                }
+                Changed::Outdated(newer) => held = newer,
+            }
+            tries.again()?;
         };
-        let answer = self
-            .update_held(key, held, Deed::Assembly, |stored, warm, now| {
-                Ok(session.apply(stored, warm, now, warnings))
-            })
-            .await?;
         if answer.cache.breaks {
             telemetry::cache_break(answer.cache.reason.as_str());
         }
@@ -284,11 +296,11 @@ fn used_tools(context: &Context, request: &AssembleRequest, warnings: &mut Vec<W
 struct SessionAssembly<'a> {
     context: &'a Context,
     plan: &'a Plan,
-    origin: Origin,
+    origin: &'a Origin,
     request: &'a AssembleRequest,
-    tools_ref: Option<String>,
-    used: Vec<ToolKey>,
-    preload: Preload,
+    tools_ref: &'a Option<String>,
+    used: &'a [ToolKey],
+    preload: &'a Preload,
 }
 
 impl SessionAssembly<'_> {
@@ -307,10 +319,10 @@ impl SessionAssembly<'_> {
         let purged = warm.purge(exists);
         let previous = stored.settings.assembled.as_deref();
         let limits = warm_limits(self.context.policy(), self.plan);
-        let mut change = warm.touch(&self.used, now);
+        let mut change = warm.touch(self.used, now);
         change.removed = purged.removed;
         // Another assembly may have become the first meanwhile; its array is not changed unasked.
-        let preload = Some(&self.preload).filter(|_| previous.is_none());
+        let preload = Some(self.preload).filter(|_| previous.is_none());
         let keys = preload.map(|preload| preload.keys.as_slice()).unwrap_or_default();
         if !keys.is_empty() {
             change.extend(warm.warm(keys, limits, now));

@@ -4,17 +4,24 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Error, Toolrack};
+use super::{Error, Toolrack, uptime_ms};
 
 /// Clocks that differ by less than this are the same: the way to the database takes time, too.
 const SAME_MS: i64 = 1_000;
 
-/// How far the clock of the service is ahead of the machine's. There is one machine, so one value.
-static AHEAD_MS: AtomicI64 = AtomicI64::new(0);
+/// No database has told its time.
+const OWN: i64 = i64::MIN;
+
+/// When the process began, by the database's clock, in milliseconds since the Unix epoch. Counted from there by a clock that
+/// nobody sets, so that a machine's clock that is set meanwhile moves nothing. There is one machine, so one value.
+static BEGAN_MS: AtomicI64 = AtomicI64::new(OWN);
 
 /// Milliseconds since the Unix epoch.
 pub(super) fn now_ms() -> i64 {
-    machine_ms().saturating_add(AHEAD_MS.load(Ordering::Relaxed))
+    match BEGAN_MS.load(Ordering::Relaxed) {
+        OWN => machine_ms(),
+        began => began.saturating_add(elapsed_ms()),
+    }
 }
 
 fn machine_ms() -> i64 {
@@ -22,22 +29,32 @@ fn machine_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How far a clock is ahead that showed a time between two others.
-fn ahead(before_ms: i64, shown_ms: i64, after_ms: i64) -> i64 {
-    let between = before_ms.midpoint(after_ms);
-    let ahead = shown_ms.saturating_sub(between);
+fn elapsed_ms() -> i64 {
+    i64::try_from(uptime_ms()).unwrap_or(i64::MAX)
+}
+
+/// When the process began, by a clock that showed a time between two times of the process. What is known stays where the
+/// clock says nothing else, or was read too slowly to tell.
+fn began(known_ms: Option<i64>, before_ms: i64, shown_ms: i64, after_ms: i64) -> i64 {
+    let told = shown_ms.saturating_sub(before_ms.midpoint(after_ms));
     let doubt = after_ms.saturating_sub(before_ms).max(0);
-    if ahead.saturating_abs() < SAME_MS.saturating_add(doubt) { 0 } else { ahead }
+    match known_ms {
+        Some(known) if known.abs_diff(told) < SAME_MS.saturating_add(doubt).unsigned_abs() => known,
+        _ => told,
+    }
 }
 
 impl Toolrack {
     /// Takes over the time of a database that has a clock of its own.
     pub async fn read_clock(&self) -> Result<(), Error> {
-        let before = machine_ms();
+        let before = elapsed_ms();
         if let Some(shown) = self.0.store.clock_ms().await? {
-            let ahead = ahead(before, shown, machine_ms());
-            if AHEAD_MS.swap(ahead, Ordering::Relaxed).abs_diff(ahead) >= SAME_MS.unsigned_abs() {
-                tracing::warn!(ahead_ms = ahead, "the clock of the database is another one, and used");
+            let known = Some(BEGAN_MS.load(Ordering::Relaxed)).filter(|known| *known != OWN);
+            let (thought, began) = (now_ms(), began(known, before, shown, elapsed_ms()));
+            BEGAN_MS.store(began, Ordering::Relaxed);
+            let ahead_ms = now_ms().saturating_sub(thought);
+            if ahead_ms.saturating_abs() >= SAME_MS {
+                tracing::warn!(ahead_ms, "the clock of the database shows another time, which is used");
             }
         }
         Ok(())
@@ -49,11 +66,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_far_ahead_or_behind_is_followed() {
-        assert_eq!(ahead(1_000_000, 1_000_900, 1_000_010), 0);
-        assert_eq!(ahead(1_000_000, 4_600_005, 1_000_010), 3_600_000);
-        assert_eq!(ahead(4_600_000, 1_000_000, 4_600_000), -3_600_000);
+    fn a_clock_is_followed_when_it_is_another_one() {
+        assert_eq!(began(None, 100, 1_000_110, 120), 1_000_000, "the first time that is told");
+        assert_eq!(began(Some(1_000_000), 100, 1_000_900, 120), 1_000_000, "that may be the way");
+        assert_eq!(began(Some(1_000_000), 100, 4_600_110, 120), 4_600_000);
+        assert_eq!(began(Some(4_600_000), 100, 1_000_110, 120), 1_000_000);
         // The answer took longer than the clocks differ.
-        assert_eq!(ahead(1_000_000, 1_003_000, 1_004_000), 0);
+        assert_eq!(began(Some(1_000_000), 100, 1_003_000, 4_100), 1_000_000);
     }
 }

@@ -20,7 +20,7 @@ use crate::core::profile::Profile;
 use crate::core::target::Target;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmChange, WarmLimits, WarmSet, WarmTool};
-use crate::store::{AuditWrite, SessionRow, SessionState, SessionTouch, WarmTouch};
+use crate::store::{AuditWrite, ExpectedSession, SessionRow, SessionState, SessionTouch, WarmTouch};
 
 /// What a session keeps of its last assembly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub(super) struct Session {
     /// Whether the store has a row of it.
     is_stored: bool,
     /// That of the row that it shows.
-    revision: AtomicI64,
+    revision: i64,
     /// When it was last known to be what the store has, in milliseconds of the process.
     checked_ms: AtomicU64,
     /// Whether it waits to be flushed already.
@@ -92,7 +92,7 @@ impl Session {
             last_seen_ms: now.into(),
             ledger: Arc::default(),
             is_stored: false,
-            revision: 0.into(),
+            revision: 0,
             checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
@@ -119,14 +119,15 @@ impl Session {
             last_seen_ms: row.last_seen_ms.into(),
             ledger: Arc::new(ledger),
             is_stored: true,
-            revision: row.revision.into(),
+            revision: row.revision,
             checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
     }
 
-    /// The snapshot after a change, which is written before it is shown or is about a session that has a row.
-    pub(super) fn with(&self, settings: SessionSettings, warm: WarmSet, now: i64) -> Self {
+    /// The snapshot after a change that the store has as a revision; that may be the one of before, where only ages
+    /// moved.
+    pub(super) fn with(&self, settings: SessionSettings, warm: WarmSet, now: i64, revision: i64) -> Self {
         Self {
             settings,
             warm,
@@ -134,26 +135,31 @@ impl Session {
             last_seen_ms: now.into(),
             ledger: Arc::clone(&self.ledger),
             is_stored: true,
-            revision: self.revision().into(),
+            revision,
             checked_ms: uptime_ms().into(),
             dirty: false.into(),
         }
     }
 
     pub(super) fn revision(&self) -> i64 {
-        self.revision.load(Ordering::Relaxed)
+        self.revision
     }
 
-    /// Counts its own write; whether that got this revision, so that no other write came between.
-    pub(super) fn is_written_as(&self, revision: i64) -> bool {
-        self.revision.fetch_add(1, Ordering::Relaxed) + 1 == revision
+    /// What the store must have for a change of this snapshot to be one of the session.
+    pub(super) fn expected(&self) -> ExpectedSession {
+        let Self { created_at_ms, revision, .. } = *self;
+        if self.is_stored {
+            ExpectedSession::Row { created_at_ms, revision }
+        } else {
+            ExpectedSession::Absent { revision: 1 }
+        }
     }
 
     /// Whether the row is still what the snapshot shows. If so, it was seen when the row says, too.
     pub(super) fn is_row(&self, state: &SessionState) -> bool {
         self.last_seen_ms.fetch_max(state.last_seen_ms, Ordering::Relaxed);
         let is_row =
-            self.is_stored && self.created_at_ms == state.created_at_ms && self.revision() == state.revision;
+            self.is_stored && self.created_at_ms == state.created_at_ms && self.revision == state.revision;
         if is_row {
             self.checked_ms.store(uptime_ms(), Ordering::Relaxed);
         }

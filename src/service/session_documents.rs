@@ -123,7 +123,7 @@ impl Toolrack {
         self.update_session(&key, Deed::Change, |_, warm, _| {
             *warm = WarmSet::default();
             let settings = Some(SessionSettings::default());
-            Ok((Update { settings, clear: true, audit, ..Update::default() }, ()))
+            Ok((Update { settings, clear: true, audit: audit.clone(), ..Update::default() }, ()))
         })
         .await?;
         self.session_document(caller).await

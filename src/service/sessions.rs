@@ -2,7 +2,9 @@
 //!
 //! What an answer promises (warm sets, pins, settings) is written before the answer; ages and counters are written
 //! every few seconds. Where the process is the only one that serves its database, a snapshot in memory is the truth; else
-//! each use of one asks the store whether the row is still what it shows, and reads it anew where it is not. Everything that concerns one session happens under its lock, except reading a snapshot that is there.
+//! each use of one asks the store whether the row is still what it shows, and reads it anew where it is not. Everything
+//! that concerns one session in this process happens under its lock, except reading a snapshot that is there. Between
+//! processes the row decides: a change is written only where the row is what the change was made for, else made again.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +25,7 @@ use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmSet, WarmTool};
-use crate::store::{SessionRow, SessionTouch, SessionWrite, StoreError, WarmRow};
+use crate::store::{ExpectedSession, SessionTouch, SessionWrite, StoreError, WarmRow};
 use crate::telemetry;
 
 /// Sessions that are deleted at once when they expire; inline catalogs, which have thousands of rows each, a few; and
@@ -31,6 +33,8 @@ use crate::telemetry;
 const EXPIRED_AT_ONCE: (u32, u32, u32) = (500, 10, 100);
 /// Sessions whose ages and counters are written at once: all of them or none.
 const TOUCHED_AT_ONCE: usize = 512;
+/// How often a change of a session is made again where others changed the session first. Each time somebody else went on.
+const CHANGE_TRIES: usize = 32;
 /// Vectors of tool texts that no view was made with for so long go, so many at once. They cost money to make again.
 const VECTOR_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 const VECTORS_AT_ONCE: u32 = 500;
@@ -66,6 +70,13 @@ pub(super) struct Sessions {
 pub(super) struct HeldSession {
     guard: Guard,
     pub(super) session: Arc<Session>,
+}
+
+/// What became of a change of a session.
+pub(super) enum Changed<T> {
+    Done(T),
+    /// Nothing: another process changed the session first. This is what it is now.
+    Outdated(HeldSession),
 }
 
 impl fmt::Debug for Sessions {
@@ -132,10 +143,7 @@ impl Toolrack {
                 }
                 session
             }
-            outdated => match self.read_session(key, outdated.as_ref()).await? {
-                Some(row) => Arc::new(Session::from_row(row, outdated.as_deref())),
-                None => Arc::new(Session::new(now)),
-            },
+            outdated => self.read_session(key, outdated, now).await?,
         };
         let session = self.unexpired(key, session, now).await?;
         sessions.snapshots.insert(key.clone(), Arc::clone(&session)).await;
@@ -158,20 +166,34 @@ impl Toolrack {
         self.read_or_remember(known, read).await
     }
 
-    /// Reads a session; the ages and counters that an outdated snapshot has are written before. Its lock is held.
+    /// A session as the store has it; the ages and counters that an outdated snapshot has are written before. Its lock
+    /// is held.
     async fn read_session(
         &self,
         key: &SessionKey,
-        outdated: Option<&Arc<Session>>,
-    ) -> Result<Option<SessionRow>, Error> {
-        if let Some(outdated) = outdated.filter(|outdated| outdated.is_dirty()) {
-            lock(&self.0.sessions.unflushed).remove(key);
-            let touch = outdated.touch(key);
-            let counts = touch.counts;
-            let written = self.0.store.touch_sessions(vec![touch]).await;
-            written.inspect_err(|_| outdated.ledger().give_back(counts))?;
+        outdated: Option<Arc<Session>>,
+        now: i64,
+    ) -> Result<Arc<Session>, Error> {
+        if let Some(outdated) = outdated.as_ref().filter(|outdated| outdated.is_dirty()) {
+            let (service, key, outdated) = (self.clone(), key.clone(), Arc::clone(outdated));
+            uncancelled(async move {
+                lock(&service.0.sessions.unflushed).remove(&key);
+                let touch = outdated.touch(&key);
+                let counts = touch.counts;
+                let written = service.0.store.touch_sessions(vec![touch]).await;
+                written.inspect_err(|_| {
+                    outdated.ledger().give_back(counts);
+                    service.0.sessions.mark_dirty(&key, &outdated);
+                })?;
+                Ok(())
+            })
+            .await?;
         }
-        Ok(timed(Part::Database, self.0.store.session(key)).await?)
+        let row = timed(Part::Database, self.0.store.session(key)).await?;
+        Ok(Arc::new(match row {
+            Some(row) => Session::from_row(row, outdated.as_deref()),
+            None => Session::new(now),
+        }))
     }
 
     /// The session, or an empty one in the place of one that was idle for too long.
@@ -213,26 +235,33 @@ impl Toolrack {
         self.0.sessions.mark_dirty(key, &held.session);
     }
 
-    /// As [`Self::update_held`], for a session that is not held yet.
+    /// Changes a session. The change is a function of the snapshot; what is durable in it is written before this
+    /// answers, also when the caller is gone by then.
     pub(super) async fn update_session<T: Send + 'static>(
         &self,
         key: &SessionKey,
         deed: Deed,
-        change: impl FnOnce(&Session, &mut WarmSet, i64) -> Result<(Update, T), Error>,
+        change: impl Fn(&Session, &mut WarmSet, i64) -> Result<(Update, T), Error>,
     ) -> Result<T, Error> {
-        let held = self.hold_session(key).await?;
-        self.update_held(key, held, deed, change).await
+        let mut tries = ChangeTries::default();
+        let mut held = self.hold_session(key).await?;
+        loop {
+            match self.change_held(key, held, deed, &change).await? {
+                Changed::Done(answer) => return Ok(answer),
+                Changed::Outdated(newer) => held = newer,
+            }
+            tries.again()?;
+        }
     }
 
-    /// Changes a session. The change is a function of the snapshot; what is durable in it is written before this
-    /// answers, also when the caller is gone by then.
-    pub(super) async fn update_held<T: Send + 'static>(
+    /// As [`Self::update_session`], once: what the change is made of may be another thing where the session is.
+    pub(super) async fn change_held<T: Send + 'static>(
         &self,
         key: &SessionKey,
         held: HeldSession,
         deed: Deed,
         change: impl FnOnce(&Session, &mut WarmSet, i64) -> Result<(Update, T), Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<Changed<T>, Error> {
         let HeldSession { guard, session } = held;
         let now = now_ms();
         let mut warm = session.warm.clone();
@@ -244,42 +273,45 @@ impl Toolrack {
                 self.0.sessions.mark_dirty(key, &session);
             } else {
                 telemetry::warm_change(0, update.warm.touched.len(), 0);
-                let next = Arc::new(session.with(session.settings.clone(), warm, now));
+                let next = Arc::new(session.with(session.settings.clone(), warm, now, session.revision()));
                 self.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
                 self.0.sessions.mark_dirty(key, &next);
             }
-            return Ok(answer);
+            return Ok(Changed::Done(answer));
         }
         self.check_database()?;
         let created_at_ms = session.created_at_ms();
         let most = (!session.is_stored()).then_some(self.0.limits.sessions);
-        let write = SessionWrite { created_at_ms, most, ..session_write(key, &update, &warm, now)? };
+        let expected = session.expected();
+        let write =
+            SessionWrite { created_at_ms, expected, most, ..session_write(key, &update, &warm, now)? };
         let (added, touched, evicted) =
             (update.warm.added.len(), update.warm.touched.len(), update.warm.evicted.len());
         let cost = update.cost;
         let settings = update.settings.unwrap_or_else(|| session.settings.clone());
-        let next = Arc::new(session.with(settings, warm, now));
         let (service, key) = (self.clone(), key.clone());
-        uncancelled(async move {
-            let written = service.0.store.write_session(write).await;
-            let revision = written.map_err(|error| begun_too_many(error, service.0.limits.sessions))?;
-            let only_this = next.is_written_as(revision) || !service.0.store.is_shared();
+        let outdated = uncancelled(async move {
+            let revision = match service.0.store.write_session(write).await {
+                Ok(revision) => revision,
+                Err(StoreError::Conflict) => {
+                    let session = service.read_session(&key, Some(session), now).await?;
+                    service.0.sessions.snapshots.insert(key, Arc::clone(&session)).await;
+                    return Ok(Some(HeldSession { guard, session }));
+                }
+                Err(error) => return Err(begun_too_many(error, service.0.limits.sessions)),
+            };
+            let next = Arc::new(session.with(settings, warm, now, revision));
             next.ledger().count(deed, cost);
             telemetry::warm_change(added, touched, evicted);
             service.usage().warmed(&scope_of(&key.user, key.project.as_ref()), added, evicted);
-            if only_this {
-                service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
-            } else {
-                // Another process wrote meanwhile: the row has both changes, this snapshot one.
-                service.0.sessions.snapshots.invalidate(&key).await;
-            }
+            service.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
             // Ages that were touched before, and the ledger, follow with the next flush.
             service.0.sessions.mark_dirty(&key, &next);
             drop(guard);
-            Ok(())
+            Ok(None)
         })
         .await?;
-        Ok(answer)
+        Ok(outdated.map_or(Changed::Done(answer), Changed::Outdated))
     }
 
     /// Deletes a session; deleting nothing is fine.
@@ -352,9 +384,12 @@ impl Toolrack {
             for key in &sessions {
                 let _guard = self.0.sessions.guard(key).await;
                 match self.0.sessions.snapshots.get(key).await {
-                    // Used between the flush and the deletion: its row comes back.
-                    Some(alive) if alive.last_seen() >= before => {
-                        self.0.store.write_session(whole_write(key, &alive)?).await?;
+                    // Used between the flush and the deletion: its row comes back, unless it has begun anew.
+                    Some(alive) if alive.is_stored() && alive.last_seen() >= before => {
+                        match self.0.store.write_session(whole_write(key, &alive)?).await {
+                            Ok(_) | Err(StoreError::Conflict) => {}
+                            Err(error) => return Err(error.into()),
+                        }
                     }
                     _ => self.0.sessions.forget(key).await,
                 }
@@ -395,6 +430,21 @@ impl Toolrack {
     }
 }
 
+/// How often a change was made again.
+#[derive(Default)]
+pub(super) struct ChangeTries(usize);
+
+impl ChangeTries {
+    /// Refuses one more where there were too many.
+    pub(super) fn again(&mut self) -> Result<(), Error> {
+        self.0 += 1;
+        if self.0 < CHANGE_TRIES {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Unavailable, "too many requests change this session at once; try again shortly"))
+    }
+}
+
 fn begun_too_many(error: StoreError, most: u32) -> Error {
     match error {
         StoreError::TooMany => {
@@ -416,10 +466,11 @@ fn warm_row(tool: &WarmTool) -> WarmRow {
     }
 }
 
-/// All of a session.
+/// All of a session whose row is gone. It comes back as the row that it was.
 fn whole_write(key: &SessionKey, session: &Session) -> Result<SessionWrite, Error> {
     Ok(SessionWrite {
         created_at_ms: session.created_at_ms(),
+        expected: ExpectedSession::Absent { revision: session.revision() },
         settings: Some(serde_json::to_string(&session.settings).map_err(Error::internal)?),
         upsert: session.warm.tools().iter().map(warm_row).collect(),
         ..SessionWrite::new(key.clone(), session.last_seen())

@@ -57,6 +57,7 @@ on_every_backend!(
     inline_catalogs_belong_to_one_user_and_expire_with_their_tools,
     a_session_keeps_what_a_write_does_not_name,
     a_session_counts_its_writes,
+    a_session_is_changed_by_one_that_knows_it,
     sessions_of_one_id_share_nothing_and_start_empty_after_deletion,
     touches_renew_and_never_revive,
     a_large_flush_reaches_every_session,
@@ -369,6 +370,35 @@ async fn a_session_counts_its_writes(on: Backend) {
     let state = SessionState { created_at_ms: 5, revision: 2, last_seen_ms: 9 };
     assert_eq!(store.session_state(&key).await.unwrap(), Some(state), "a touch is no write");
     assert_eq!(store.session(&key).await.unwrap().unwrap().revision, 2);
+}
+
+async fn a_session_is_changed_by_one_that_knows_it(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
+    let key = session("u", None, "s");
+    let write = |expected, name: &str| SessionWrite {
+        expected,
+        settings: Some(format!("{{\"by\":\"{name}\"}}")),
+        clear: true,
+        upsert: vec![warm(name, 1, 1)],
+        ..SessionWrite::new(key.clone(), 5)
+    };
+    let row = |created_at_ms, revision| ExpectedSession::Row { created_at_ms, revision };
+    let refused = async |expected| {
+        let refused = store.write_session(write(expected, "late")).await;
+        assert!(matches!(refused, Err(StoreError::Conflict)), "{expected:?}: {refused:?}");
+    };
+    refused(row(5, 1)).await;
+    assert_eq!(store.session(&key).await.unwrap(), None, "what is gone is not begun");
+    let begin = ExpectedSession::Absent { revision: 7 };
+    assert_eq!(store.write_session(write(begin, "first")).await.unwrap(), 7);
+    assert_eq!(store.write_session(write(row(5, 7), "second")).await.unwrap(), 8);
+    let stored = store.session(&key).await.unwrap();
+    for outdated in [row(5, 7), row(5, 9), row(4, 8), begin] {
+        refused(outdated).await;
+    }
+    assert_eq!(store.session(&key).await.unwrap(), stored, "a refused write leaves nothing");
+    let stored = stored.unwrap();
+    assert_eq!((stored.settings.as_str(), stored.warm), (r#"{"by":"second"}"#, vec![warm("second", 1, 1)]));
 }
 
 async fn sessions_of_one_id_share_nothing_and_start_empty_after_deletion(on: Backend) {

@@ -426,10 +426,22 @@ pub struct SessionSummary {
     pub warm: i64,
 }
 
-/// A durable change of a session, which is created when it does not exist. Order: `clear`, `remove`, `upsert`.
+/// What a write of a session was made for; something else stored is a [`StoreError::Conflict`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedSession {
+    /// Whatever is stored, or nothing.
+    Any,
+    /// Nothing. The row begins with this revision, so that one that comes back is not taken for what it was earlier.
+    Absent { revision: i64 },
+    /// This row.
+    Row { created_at_ms: i64, revision: i64 },
+}
+
+/// A durable change of a session, which is begun when it does not exist. Order: `clear`, `remove`, `upsert`.
 #[derive(Debug, Clone)]
 pub struct SessionWrite {
     pub key: SessionKey,
+    pub expected: ExpectedSession,
     pub now_ms: i64,
     /// Kept by a row that exists.
     pub created_at_ms: i64,
@@ -452,6 +464,7 @@ impl SessionWrite {
     pub fn new(key: SessionKey, now_ms: i64) -> Self {
         Self {
             key,
+            expected: ExpectedSession::Any,
             now_ms,
             created_at_ms: now_ms,
             most: None,

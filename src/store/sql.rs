@@ -178,9 +178,22 @@ pub(super) const SESSION: &str = "SELECT CAST(0 AS BIGINT) AS part, settings AS 
 pub(super) const SESSION_STATE: &str = "SELECT created_at, revision, last_seen FROM sessions \
      WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
 
+/// A session that must not be there.
+pub(super) const SESSION_BEGIN: &str = "INSERT INTO sessions \
+     (user_id, project_id, session_id, settings, created_at, last_seen, ledger, revision) \
+     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}', $7) \
+     ON CONFLICT (user_id, project_id, session_id) DO NOTHING RETURNING revision";
+
+/// A session that must be the row that was read.
+pub(super) const SESSION_CHANGE: &str = "UPDATE sessions SET \
+     settings = COALESCE(CAST($4 AS TEXT), settings), revision = revision + 1, \
+     last_seen = CASE WHEN $6 > last_seen THEN $6 ELSE last_seen END \
+     WHERE user_id = $1 AND project_id = $2 AND session_id = $3 AND created_at = $5 AND revision = $7 \
+     RETURNING revision";
+
 pub(super) const SESSION_PUT: &str = "INSERT INTO sessions \
      (user_id, project_id, session_id, settings, created_at, last_seen, ledger, revision) \
-     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}', 1) \
+     VALUES ($1, $2, $3, COALESCE(CAST($4 AS TEXT), '{}'), $5, $6, '{}', $7) \
      ON CONFLICT (user_id, project_id, session_id) DO UPDATE SET \
      settings = COALESCE(CAST($4 AS TEXT), sessions.settings), revision = sessions.revision + 1, \
      last_seen = CASE WHEN excluded.last_seen > sessions.last_seen \

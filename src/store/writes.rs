@@ -19,9 +19,9 @@ use super::sql_store::{inline_owner, project_text, read_scope};
 use super::usage::forget_missed_queries;
 use super::writer::Operation;
 use super::{
-    AuditWrite, Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch,
-    Reseal, ScopeRow, SecretAction, SecretChange, SessionTouch, SessionWrite, StoreError, ToolRow, VectorRow,
-    VectorSpace, WarmRow,
+    AuditWrite, Beginner, CatalogWrite, ConfigWrite, ExpectedSession, InlineKey, InlineTouch, InlineWrite,
+    ListingBaseTouch, Reseal, ScopeRow, SecretAction, SecretChange, SessionTouch, SessionWrite, StoreError,
+    ToolRow, VectorRow, VectorSpace, WarmRow,
 };
 
 // What changes many rows at once keeps others of its kind out: each might wait for a row that another one has.
@@ -475,13 +475,22 @@ impl<E: Engine> Operation<E> for WriteSession {
                 return Err(StoreError::TooMany);
             }
         }
-        let put = session.into_iter().fold(sqlx::query_as(sql::SESSION_PUT), QueryAs::bind);
-        let (revision,): (i64,) = put
+        let (statement, created_at_ms, revision) = match write.expected {
+            ExpectedSession::Any => (sql::SESSION_PUT, write.created_at_ms, 1),
+            ExpectedSession::Absent { revision } => (sql::SESSION_BEGIN, write.created_at_ms, revision),
+            ExpectedSession::Row { created_at_ms, revision } => {
+                (sql::SESSION_CHANGE, created_at_ms, revision)
+            }
+        };
+        let put = session.into_iter().fold(sqlx::query_as(statement), QueryAs::bind);
+        let written: Option<(i64,)> = put
             .bind(write.settings.as_deref())
-            .bind(write.created_at_ms)
+            .bind(created_at_ms)
             .bind(write.now_ms)
-            .fetch_one(&mut *connection)
+            .bind(revision)
+            .fetch_optional(&mut *connection)
             .await?;
+        let (revision,) = written.ok_or(StoreError::Conflict)?;
         if write.clear {
             bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
         }

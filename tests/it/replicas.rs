@@ -2,6 +2,7 @@
 //! are written. What each answer may show is told by a model, which is asked when all is done.
 
 mod model;
+mod one_session;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
