@@ -8,19 +8,18 @@ use sqlx::Executor;
 use tokio::task::JoinHandle;
 
 use crate::core::digest::Digest;
-use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::id::{Id, Scope};
 use crate::core::tool::ToolKey;
 
 use super::changes::Heard;
 use super::engine::Engine;
 use super::reads::Readers;
 use super::writer::Writer;
-use super::writes::{self, stored_id, stored_project, stored_scope};
+use super::writes::{self, stored_scope};
 use super::{
-    AuditWrite, CatalogOwner, CatalogRows, CatalogWrite, Changes, ConfigWrite, InlineKey, InlineTouch,
-    InlineWrite, ListingBaseTouch, ProjectFilter, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace,
-    SecretRow, SessionCounts, SessionQuery, SessionRow, SessionState, SessionSummary, SessionTouch,
-    SessionWrite, Store, StoreError, StoreLoad, ToolRow, VectorRow, VectorSpace, WarmRow, sql,
+    CatalogOwner, CatalogRows, CatalogWrite, Changes, ConfigWrite, InlineKey, InlineTouch, InlineWrite,
+    ListingBaseTouch, Provenance, Reseal, ScopeRow, SealedSecret, SecretPlace, SecretRow, Store, StoreError,
+    StoreLoad, ToolRow, VectorRow, VectorSpace, sql,
 };
 
 /// Vectors in one operation, some kilobytes each.
@@ -81,9 +80,6 @@ pub(super) async fn read_scope<'c, E: Engine>(
     }
     Ok(answer)
 }
-
-/// The counts last.
-type SessionColumns = (i64, String, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64);
 
 type CatalogColumns =
     (String, Option<String>, Option<String>, Option<String>, Option<String>, Option<String>);
@@ -165,106 +161,6 @@ impl<E: Engine> Store for SqlStore<E> {
             return Ok(());
         }
         self.writer.submit(writes::TouchInline(touches)).await
-    }
-
-    async fn session(&self, key: &SessionKey) -> Result<Option<SessionRow>, StoreError> {
-        let read = self.read(|mut reader| async move {
-            let query = sqlx::query_as(sql::SESSION)
-                .bind(key.user.as_str())
-                .bind(project_text(key.project.as_ref()))
-                .bind(key.session.as_str());
-            Ok(query.fetch_all(&mut *reader).await?)
-        });
-        let rows: Vec<SessionColumns> = read.await?;
-        let mut rows = rows.into_iter();
-        let Some((_, settings, ledger, created_at_ms, last_seen_ms, _, revision, a, b, c, d, e, f, g, h)) =
-            rows.next()
-        else {
-            return Ok(None);
-        };
-        let counts = SessionCounts::of([a, b, c, d, e, f, g, h]);
-        let warm = rows
-            .map(|(_, group, name, first_seq, last_used_ms, pinned, pending, ..)| WarmRow {
-                tool: ToolKey { group: group.into(), name: name.into() },
-                first_seq,
-                last_used_ms,
-                pinned: pinned != 0,
-                pending: pending != 0,
-            })
-            .collect();
-        Ok(Some(SessionRow { settings, created_at_ms, last_seen_ms, ledger, counts, warm, revision }))
-    }
-
-    async fn session_state(&self, key: &SessionKey) -> Result<Option<SessionState>, StoreError> {
-        let read = self.read(|mut reader| async move {
-            let query = sqlx::query_as(sql::SESSION_STATE)
-                .bind(key.user.as_str())
-                .bind(project_text(key.project.as_ref()))
-                .bind(key.session.as_str());
-            Ok(query.fetch_optional(&mut *reader).await?)
-        });
-        let row: Option<(i64, i64, i64)> = read.await?;
-        Ok(row.map(|(created_at_ms, revision, last_seen_ms)| SessionState {
-            created_at_ms,
-            revision,
-            last_seen_ms,
-        }))
-    }
-
-    async fn write_session(&self, write: SessionWrite) -> Result<i64, StoreError> {
-        self.writer.submit(writes::WriteSession(write)).await
-    }
-
-    async fn touch_sessions(&self, touches: Vec<SessionTouch>) -> Result<(), StoreError> {
-        if touches.is_empty() {
-            return Ok(());
-        }
-        self.writer.submit(writes::TouchSessions(touches)).await
-    }
-
-    async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError> {
-        self.writer.submit(writes::DeleteSession { key: key.clone(), audit }).await
-    }
-
-    async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError> {
-        // No session id is empty, so the empty text is before all of them.
-        let after = query.after.as_ref();
-        let after_session = after.map_or("", |(_, session)| session.as_str());
-        let (text, project) = match &query.project {
-            ProjectFilter::Any => {
-                (sql::SESSIONS_OF_USER, project_text(after.and_then(|(project, _)| project.as_ref())))
-            }
-            ProjectFilter::Only(project) => (sql::SESSIONS_OF_PROJECT, project_text(project.as_ref())),
-        };
-        let (user, limit) = (query.user.as_str(), i64::from(query.limit));
-        let read = self.read(|mut reader| async move {
-            let query = sqlx::query_as(text).bind(user).bind(project).bind(after_session).bind(limit);
-            Ok(query.fetch_all(&mut *reader).await?)
-        });
-        let rows: Vec<(String, String, i64, i64, i64)> = read.await?;
-        rows.into_iter()
-            .map(|(project, session, created_at_ms, last_seen_ms, warm)| {
-                Ok(SessionSummary {
-                    project: stored_project(&project)?,
-                    session: stored_id(&session)?,
-                    created_at_ms,
-                    last_seen_ms,
-                    warm,
-                })
-            })
-            .collect()
-    }
-
-    async fn session_projects(&self, user: &Id) -> Result<Vec<Option<Id>>, StoreError> {
-        let read = self.read(|mut reader| async move {
-            Ok(sqlx::query_as(sql::SESSION_PROJECTS).bind(user.as_str()).fetch_all(&mut *reader).await?)
-        });
-        let rows: Vec<(String,)> = read.await?;
-        rows.iter().map(|(project,)| stored_project(project)).collect()
-    }
-
-    async fn expire_sessions(&self, before_ms: i64, limit: u32) -> Result<Vec<SessionKey>, StoreError> {
-        self.writer.submit(writes::ExpireSessions { before_ms, limit }).await
     }
 
     async fn expire_inline(&self, before_ms: i64, limit: u32) -> Result<Vec<InlineKey>, StoreError> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use sqlx::Database;
-use sqlx::query::{Query, QueryAs};
+use sqlx::query::Query;
 
 use crate::core::digest::Digest;
-use crate::core::id::{Id, Scope, SessionKey};
+use crate::core::id::{Id, Scope};
 use crate::core::tool::ToolKey;
 
 use super::audit::note;
@@ -15,19 +15,17 @@ use super::engine::Engine;
 use super::reviews;
 use super::setup::note_version;
 use super::sql::{self, RowsSql};
-use super::sql_store::{inline_owner, project_text, read_scope};
+use super::sql_store::{inline_owner, read_scope};
 use super::usage::forget_missed_queries;
 use super::writer::Operation;
 use super::{
-    AuditWrite, Beginner, CatalogWrite, ConfigWrite, ExpectedSession, InlineKey, InlineTouch, InlineWrite,
-    ListingBaseTouch, Reseal, ScopeRow, SecretAction, SecretChange, SessionTouch, SessionWrite, StoreError,
-    ToolRow, VectorRow, VectorSpace, WarmRow,
+    Beginner, CatalogWrite, ConfigWrite, InlineKey, InlineTouch, InlineWrite, ListingBaseTouch, Reseal,
+    ScopeRow, SecretAction, SecretChange, StoreError, ToolRow, VectorRow, VectorSpace,
 };
 
 // What changes many rows at once keeps others of its kind out: each might wait for a row that another one has.
 const ALL_INLINE: &str = "inline";
 const ALL_LISTING_BASES: &str = "listing_bases";
-const ALL_SESSIONS: &str = "sessions";
 
 pub(super) type Statement<'q, E> = Query<'q, E, <E as Database>::Arguments>;
 
@@ -75,14 +73,6 @@ async fn put_tools<E: Engine>(
             .bind(now_ms)
     })
     .await
-}
-
-fn bind_warm<'q, E: Engine>(statement: Statement<'q, E>, row: &WarmRow) -> Statement<'q, E> {
-    bind_tool_key(statement, &row.tool)
-        .bind(row.first_seq)
-        .bind(row.last_used_ms)
-        .bind(i64::from(row.pinned))
-        .bind(i64::from(row.pending))
 }
 
 /// What a compare-and-set looks at.
@@ -458,122 +448,6 @@ impl<E: Engine> Operation<E> for ExpireListingBases {
     }
 }
 
-pub(super) struct WriteSession(pub(super) SessionWrite);
-
-impl<E: Engine> Operation<E> for WriteSession {
-    type Output = i64;
-
-    async fn apply(&self, connection: &mut E::Connection) -> Result<i64, StoreError> {
-        let Self(write) = self;
-        let session = session_columns(&write.key);
-        if let Some(most) = write.most {
-            E::exclude(connection, &format!("sessions/{}", session[0])).await?;
-            let count = sqlx::query_as(sql::SESSIONS_COUNT).bind(session[0]).bind(i64::from(most));
-            let (count,): (i64,) = count.fetch_one(&mut *connection).await?;
-            let known = bind_session(sqlx::query(sql::SESSION_EXISTS), &write.key);
-            if count >= i64::from(most) && known.fetch_optional(&mut *connection).await?.is_none() {
-                return Err(StoreError::TooMany);
-            }
-        }
-        let (statement, created_at_ms, revision) = match write.expected {
-            ExpectedSession::Any => (sql::SESSION_PUT, write.created_at_ms, 1),
-            ExpectedSession::Absent { revision } => (sql::SESSION_BEGIN, write.created_at_ms, revision),
-            ExpectedSession::Row { created_at_ms, revision } => {
-                (sql::SESSION_CHANGE, created_at_ms, revision)
-            }
-        };
-        let put = session.into_iter().fold(sqlx::query_as(statement), QueryAs::bind);
-        let written: Option<(i64,)> = put
-            .bind(write.settings.as_deref())
-            .bind(created_at_ms)
-            .bind(write.now_ms)
-            .bind(revision)
-            .fetch_optional(&mut *connection)
-            .await?;
-        let (revision,) = written.ok_or(StoreError::Conflict)?;
-        if write.clear {
-            bind_session(sqlx::query(sql::WARM_CLEAR), &write.key).execute(&mut *connection).await?;
-        }
-        execute_rows::<E, _>(connection, &sql::WARM_REMOVE, &session, &write.remove, bind_tool_key).await?;
-        execute_rows::<E, _>(connection, &sql::WARM_PUT, &session, &write.upsert, bind_warm).await?;
-        if let Some(audit) = &write.audit {
-            note::<E>(connection, audit, None, None).await?;
-        }
-        Ok(revision)
-    }
-}
-
-pub(super) struct TouchSessions(pub(super) Vec<SessionTouch>);
-
-impl<E: Engine> Operation<E> for TouchSessions {
-    type Output = ();
-
-    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
-        E::exclude(connection, ALL_SESSIONS).await?;
-        execute_rows::<E, _>(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
-            let statement = bind_session(statement, &touch.key).bind(touch.last_seen_ms);
-            touch.counts.columns().into_iter().fold(statement, Statement::bind)
-        })
-        .await?;
-        let of_session = |session| move |warm| (session, warm);
-        let warm: Vec<_> =
-            self.0.iter().flat_map(|touch| touch.warm.iter().map(of_session(&touch.key))).collect();
-        execute_rows::<E, _>(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (key, touch)| {
-            bind_tool_key(bind_session(statement, key), &touch.tool).bind(touch.last_used_ms)
-        })
-        .await
-    }
-}
-
-pub(super) struct DeleteSession {
-    pub(super) key: SessionKey,
-    pub(super) audit: Option<AuditWrite>,
-}
-
-impl<E: Engine> Operation<E> for DeleteSession {
-    type Output = bool;
-
-    fn takes_away(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
-        let delete = bind_session(sqlx::query(sql::SESSION_DELETE), &self.key);
-        let existed = E::rows_affected(&delete.execute(&mut *connection).await?) > 0;
-        if let Some(audit) = self.audit.as_ref().filter(|_| existed) {
-            note::<E>(connection, audit, None, None).await?;
-        }
-        Ok(existed)
-    }
-}
-
-pub(super) struct ExpireSessions {
-    pub(super) before_ms: i64,
-    pub(super) limit: u32,
-}
-
-impl<E: Engine> Operation<E> for ExpireSessions {
-    type Output = Vec<SessionKey>;
-
-    async fn apply(&self, connection: &mut E::Connection) -> Result<Vec<SessionKey>, StoreError> {
-        E::exclude(connection, ALL_SESSIONS).await?;
-        let rows: Vec<(String, String, String)> = sqlx::query_as(sql::SESSIONS_EXPIRE)
-            .bind(self.before_ms)
-            .bind(i64::from(self.limit))
-            .fetch_all(connection)
-            .await?;
-        rows.into_iter()
-            .map(|(user, project, session)| {
-                Ok(SessionKey {
-                    user: stored_id(&user)?,
-                    project: stored_project(&project)?,
-                    session: stored_id(&session)?,
-                })
-            })
-            .collect()
-    }
-}
-
 /// All of it, or nothing when one of the secrets is no longer what it was.
 pub(super) struct ResealSecrets {
     pub(super) changes: Vec<Reseal>,
@@ -618,15 +492,6 @@ impl<E: Engine> Operation<E> for InitMeta {
         let (stored,): (String,) = insert.fetch_one(connection).await?;
         Ok(stored)
     }
-}
-
-/// The three columns that identify a session.
-fn session_columns(key: &SessionKey) -> [&str; 3] {
-    [key.user.as_str(), project_text(key.project.as_ref()), key.session.as_str()]
-}
-
-fn bind_session<'q, E: Engine>(statement: Statement<'q, E>, key: &SessionKey) -> Statement<'q, E> {
-    session_columns(key).into_iter().fold(statement, Query::bind)
 }
 
 pub(super) fn stored_id(text: &str) -> Result<Id, StoreError> {

@@ -31,7 +31,7 @@ impl SessionCounts {
         [assemblies, searches, describes, calls, tokens_all, tokens_sent, tokens_answers, cache_breaks]
     }
 
-    pub(super) fn of(columns: Columns) -> Self {
+    pub(in crate::store) fn of(columns: Columns) -> Self {
         let [assemblies, searches, describes, calls, tokens_all, tokens_sent, tokens_answers, cache_breaks] =
             columns;
         Self { assemblies, searches, describes, calls, tokens_all, tokens_sent, tokens_answers, cache_breaks }
