@@ -10,6 +10,7 @@ use super::start::open_beside;
 use super::{Failure, SettingArgs, print_line};
 use crate::config::Settings;
 use crate::core::id::{Id, Scope};
+use crate::core::import::decode;
 use crate::service::Actor;
 
 /// Arguments of `import`.
@@ -84,14 +85,15 @@ fn scope(args: &ImportArgs) -> Result<Scope, Failure> {
 }
 
 fn read_file(args: &ImportArgs) -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = if args.file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text)
+        std::io::stdin().read_to_end(&mut bytes)
     } else {
-        std::fs::File::open(&args.file).and_then(|mut file| file.read_to_string(&mut text))
+        std::fs::File::open(&args.file).and_then(|mut file| file.read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::Failed(format!("cannot read {}: {error}", args.file.display())))?;
-    Ok(text)
+    let file = args.file.display();
+    read.map_err(|error| Failure::Failed(format!("cannot read {file}: {error}")))?;
+    decode(bytes).map_err(|why| Failure::Failed(format!("cannot read {file}: it {why}")))
 }
 
 /// Finds the tools in a document: an array, an object with `tools` or `result.tools`, or lines of JSON.

@@ -65,6 +65,14 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "not_strict",
         "A tool is sent without strict mode: its schema does not fit it, or the provider takes no more of them in one request.",
     ),
+    (
+        "nothing_imported",
+        "An imported document holds nothing that can be used; further warnings, and entries that were set aside, tell why.",
+    ),
+    (
+        "odd_name",
+        "A group or a toolset is called like a selector, `@x` or `x*`; the detail tells how lists mean it.",
+    ),
     ("partial_list", "An imported list is one page of a longer one."),
     (
         "placeholder_kept",

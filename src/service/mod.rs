@@ -101,10 +101,10 @@ pub use setup::{
     AddedTools, Attention, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool,
     CATALOG_PAGE, ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer,
     ImportRequest, ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument,
-    NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport, RemarkCount, ReviewAnswer,
-    ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft, SetupInput, SetupPlan, ToolSheet,
-    ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool, UsageDay, UsageNumbers,
-    as_array, setup_skill,
+    NOTHING_IMPORTED, NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport,
+    RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft, SetupInput,
+    SetupPlan, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool,
+    UsageDay, UsageNumbers, as_array, setup_skill,
 };
 pub use timing::{Part, Spent};
 pub use usage::{HotTool, USAGE_DAYS};
@@ -188,6 +188,8 @@ struct Inner {
     keys: keys::KeyRing,
     mcp: mcp_servers::McpState,
     usage: usage::Usage,
+    /// Drafts whose pages are made ready.
+    ahead: setup::Ahead,
     away: away::Away,
     following: following::Following,
     /// What stands for a project that is not named.
@@ -216,6 +218,7 @@ impl Toolrack {
             inline_refs: inline_refs::InlineRefs::new(parts.limits.session_ttl_ms()),
             keys: keys::KeyRing::new(parts.limits.keys.rate),
             usage: usage::Usage::default(),
+            ahead: setup::Ahead::default(),
             away: away::Away::default(),
             following: following::Following::default(),
             nothing: Nothing {

@@ -7,6 +7,7 @@ use axum::extract::{FromRef, FromRequest, Multipart, Request};
 use axum::http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
+use crate::core::import::decode;
 use crate::core::text::{clip, one_line};
 use crate::http::auth::Auth;
 use crate::http::layers::HttpContext;
@@ -164,11 +165,11 @@ impl Form {
             if read.form.0.len() == MOST_FIELDS {
                 return Err(too_many());
             }
-            match String::from_utf8(bytes.to_vec()) {
+            match decode(bytes.to_vec()) {
                 Ok(text) => read.form.0.push(Field { name, text, file }),
-                Err(_) => {
+                Err(why) => {
                     let what = file.unwrap_or(name);
-                    let detail = format!("the file `{}` is no UTF-8 text", clip(&one_line(&what), 100));
+                    let detail = format!("the file `{}` {why}", clip(&one_line(&what), 100));
                     read.fault.get_or_insert(Problem::new(Code::InvalidUtf8, detail));
                 }
             }

@@ -28,7 +28,7 @@ async fn what_was_typed_comes_back_with_a_notice_that_names_the_field() {
 
     // A file that is no text, and one that is too large, with what stands beside them.
     let beside = [("do", "text"), ("text", "{\"tools\": []}"), ("group", "mine")];
-    for (file, told) in [(vec![0xff; 64], "is no UTF-8 text"), (vec![b' '; 20 << 20], "bytes long")] {
+    for (file, told) in [(vec![0xff; 64], "neither UTF-8 nor UTF-16"), (vec![b' '; 20 << 20], "bytes long")] {
         let refused = browser.upload(&page, &beside, &file).await;
         refused.expect_status(200);
         let text = refused.text();
@@ -39,6 +39,15 @@ async fn what_was_typed_comes_back_with_a_notice_that_names_the_field() {
         );
         assert!(text.contains("value=\"mine\"") && text.contains("{&quot;tools&quot;: []}"), "{told}");
     }
+    let empty = browser.upload(&page, &[("do", "text")], "").await;
+    assert!(empty.text().contains("<b>tools.json</b>: the text is empty"), "{}", empty.text());
+    // What Windows writes.
+    let tools = json!([{"name": "wide", "description": "Has an ä."}]).to_string();
+    let wide: Vec<u8> = [0xfeff].into_iter().chain(tools.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let other = app.user();
+    let read = browser.upload(&of(&other, "setup/import"), &[("do", "text")], &wide).await;
+    read.expect_status(303);
+    assert!(browser.page(&of(&other, "setup/review")).await.contains("Has an ä."));
     // More tools than a catalog holds.
     let tools: Vec<Value> = (0..20_001).map(|at| json!({"name": format!("t{at}")})).collect();
     let refused = browser.upload(&page, &beside, json!(tools).to_string()).await;

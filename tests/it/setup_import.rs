@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::app::{TestApp, User};
+use crate::app::{ADMIN_KEY, TestApp, User};
+use crate::pages::{Browser, of};
 
 const ROUTE: &str = "/v1/setup/import";
 
@@ -144,6 +145,84 @@ async fn servers_are_named_without_their_secrets() {
     assert_eq!(codes(&answer), ["placeholder_kept", "secret_left_out", "secret_left_out"]);
     assert!(answer["warnings"][0]["detail"].as_str().unwrap().contains("Token of GitHub"));
     assert!(!app.logs().contains("canary"));
+}
+
+#[tokio::test]
+async fn secrets_among_arguments_are_not_given_back() {
+    let app = TestApp::start().await;
+    let user = app.user();
+    let file = json!({"mcpServers": {
+        "remote": {"command": "npx", "args": ["-y", "mcp-remote", "https://h.example/mcp", "--header", "Authorization: Bearer canary"]},
+        "search": {"command": "npx", "args": ["-y", "search", "--api-key", "canary", "--token=canary", "--port", "1"]},
+        "plain": {"command": "npx", "args": ["-y", "plain", "--token", "${TOKEN}"]},
+    }});
+    let file = file.to_string();
+    let read = user.post(ROUTE, json!({"texts": [file]})).await;
+    assert!(!read.text().contains("canary"), "{}", read.text());
+    let answer = read.ok();
+    assert_eq!(
+        answer["servers"][0]["args"],
+        json!(["-y", "mcp-remote", "https://h.example/mcp", "--header", "Authorization: ***"])
+    );
+    assert_eq!(
+        answer["servers"][1]["args"],
+        json!(["-y", "search", "--api-key", "***", "--token=***", "--port", "1"])
+    );
+    assert_eq!(answer["servers"][2]["args"], json!(["-y", "plain", "--token", "${TOKEN}"]));
+    let left_out: Vec<&str> = answer["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|warning| warning["code"] == "secret_left_out")
+        .map(|warning| warning["pointer"].as_str().unwrap())
+        .collect();
+    assert_eq!(left_out, ["/texts/0/mcpServers/remote", "/texts/0/mcpServers/search"]);
+
+    let browser = Browser::sign_in(&app, ADMIN_KEY).await;
+    let page = of(&user, "setup/import");
+    let read = browser.submit(&page, &[("do", "text"), ("text", &file)]).await;
+    assert!(read.text().contains("mcp-remote") && !read.text().contains("canary"), "{}", read.text());
+    assert!(!browser.page(&page).await.contains("canary") && !app.logs().contains("canary"));
+}
+
+#[tokio::test]
+async fn what_holds_nothing_says_so() {
+    let app = TestApp::start().await;
+    let user = app.user();
+    for (body, others) in [
+        (json!({"texts": ["[]"]}), 0),
+        (json!({"document": {"tools": []}}), 0),
+        (json!({"texts": [r#"{"groups": [{"name": "*"}], "core": [""]}"#]}), 1),
+        (json!({"document": {"mcpServers": {"off": {"command": "x", "disabled": true}}}}), 1),
+        (json!({"texts": [r#"[{"description": "no name"}]"#]}), 0),
+    ] {
+        let answer = import(&user, body.clone()).await;
+        assert_eq!(codes(&answer)[0], "nothing_imported", "{body}: {answer}");
+        assert_eq!(codes(&answer).len(), 1 + others, "{body}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn toolsets_and_core_marks_beside_tools_are_read() {
+    let app = TestApp::start().await;
+    let user = app.user();
+    let file = json!({
+        "tools": [
+            {"name": "search", "description": "Searches.", "toolset": "web", "core": true},
+            {"type": "function", "function": {"name": "pull", "description": "Pulls."}, "toolset": "mcp-github"},
+            {"name": "own", "description": "Own.", "toolset": "web", "group": "mine", "core": "perhaps"},
+        ],
+        "core": ["pull"],
+        "enabled_toolsets": ["web"],
+    });
+    let answer = import(&user, json!({ "document": file })).await;
+    assert_eq!(
+        answer["groups"],
+        json!([{"name": "github", "tools": ["pull"]}, {"name": "mine", "tools": ["own"]}, {"name": "web", "tools": ["search"]}])
+    );
+    assert_eq!(answer["config"], json!({"core": ["pull", "search"]}));
+    assert_eq!(codes(&answer), ["no_counterpart", "unusable_import_value"], "{answer}");
+    assert!(!answer["tools"].to_string().contains("toolset"), "no provider is sent it: {answer}");
 }
 
 #[tokio::test]

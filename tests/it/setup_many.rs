@@ -1,6 +1,8 @@
 //! The setup flow with many tools and in several windows: lists page by page, what is done to all of them, groups as a whole, and
 //! forms that were made for an earlier draft.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::app::{ADMIN_KEY, TestApp, User};
@@ -39,6 +41,39 @@ async fn after(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> String
     answer.expect_status(303);
     let to = answer.header("location").expect("a way on").to_owned();
     browser.page(to.split('#').next().unwrap_or_default()).await
+}
+
+/// Entries of a cache as the metrics tell them.
+async fn entries(app: &TestApp, cache: &str) -> u64 {
+    let metrics = app.admin().get("/metrics").await;
+    let name = format!("toolrack_cache_entries{{cache=\"{cache}\"}} ");
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix(&name)).map(str::to_owned);
+    line.and_then(|count| count.parse().ok()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_the_next_pages_show_is_made_before_somebody_asks() {
+    let app = TestApp::start().await;
+    let (user, browser) = with_draft(&app, 200).await;
+    let other = app.user();
+    // The pages of somebody else make one entry each, and have the caches count what came in meanwhile.
+    let all_ready = async {
+        loop {
+            for page in ["setup/review", "setup/groups"] {
+                browser.page(&of(&other, page)).await;
+            }
+            let mut ready = true;
+            for cache in ["reviews", "proposals", "previews"] {
+                ready &= entries(&app, cache).await == 2;
+            }
+            if ready {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all_ready).await.expect("made without being asked for");
+    assert!(browser.page(&of(&user, "setup/groups")).await.contains("200 tools"));
 }
 
 #[tokio::test]

@@ -74,6 +74,48 @@ async fn a_form_that_brings_a_fault_changes_nothing_and_names_the_field() {
 }
 
 #[tokio::test]
+async fn names_that_deceive_are_told_where_they_are_typed() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    begun(&user, &browser).await;
+    let groups = of(&user, "setup/groups");
+    for (name, why) in [
+        ("*", "`*` already means everything"),
+        ("mail\u{202e}liam", "a character that nobody sees"),
+        ("\u{200b}\u{2060}", "2 characters that nobody sees"),
+    ] {
+        for form in [[("do", "edit"), ("description", "x")], [("do", "move"), ("tool", "open_page")]] {
+            let form = [&form[..], &[("group", "browser"), ("name", name)]].concat();
+            let refused = browser.submit(&groups, &form).await;
+            let text = refused.text();
+            assert!(text.contains("Name of a group") && text.contains(why), "{name:?}: {text}");
+        }
+        let import = [("do", "text"), ("text", "[{\"name\":\"a\",\"description\":\"b\"}]"), ("group", name)];
+        let refused = browser.submit(&of(&user, "setup/import"), &import).await;
+        assert!(refused.text().contains(why), "{name:?}: {}", refused.text());
+        // The config says the same.
+        let config = json!({"groups": [{"name": name}], "toolsets": [{"name": name}]});
+        let problem = user.put_config(&config).await.problem(422, "invalid_request");
+        let at: Vec<&str> = problem["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|error| error["pointer"].as_str().unwrap())
+            .collect();
+        assert_eq!(at, ["/groups/0/name", "/toolsets/0/name"], "{problem}");
+    }
+    // What may be meant is kept, and marked.
+    let odd = [("do", "edit"), ("group", "browser"), ("name", "@mail"), ("description", "")];
+    browser.submit(&groups, &odd).await.expect_status(303);
+    let core = [("do", "core"), ("more", "no_such_tool @nobody")];
+    browser.submit(&groups, &core).await.expect_status(303);
+    let page = browser.page(&groups).await;
+    for told in ["odd_name", "@@mail", "`no_such_tool` in `core`", "`@nobody` in `core`"] {
+        assert!(page.contains(told), "{told}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn a_group_is_not_renamed_to_another() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);

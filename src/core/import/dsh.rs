@@ -7,6 +7,7 @@ use super::placeholders;
 use super::settings::{Config, Row, To, fold, number, read_rows, under};
 use super::told::Told;
 use super::{ImportedKey, Reading};
+use crate::core::policy::name_fault;
 
 /// The version that is known.
 const VERSION: f64 = 1.0;
@@ -139,8 +140,14 @@ fn read_groups(groups: &Value, at: &str, config: &mut Config, told: &mut Told) {
         if groups.is_object() {
             read.entry("name").or_insert(Value::from(token));
         }
-        if read.get("name").and_then(Value::as_str).is_none_or(|name| name.trim().is_empty()) {
+        let name = read.get("name").and_then(Value::as_str).unwrap_or_default();
+        if name.trim().is_empty() {
             told.add("unusable_import_value", pointer, "a group needs a `name`");
+            continue;
+        }
+        // The door would refuse all groups for one.
+        if let Some(fault) = name_fault(name) {
+            told.add("unusable_import_value", under(&pointer, "name"), fault);
             continue;
         }
         config.add_group(read, &pointer, told);

@@ -1,13 +1,11 @@
 //! Lists of tools, in whatever stands around them: an array, `{tools}`, a request body, a result of `tools/list`, several
 //! lists by server. Finds the entries; what an entry is, `format::ingest` tells.
 
-use std::borrow::Cow;
-
 use serde_json::value::RawValue;
 
+use super::beside::{group_of, read_around, read_entry};
 use super::settings::under;
 use super::{Reading, ToolEntry};
-use crate::core::digest::push_string;
 use crate::core::format::members::{Elements, Members};
 use crate::core::warning::FieldError;
 
@@ -104,13 +102,16 @@ fn collect(
         }
     }
     let own = ["group", "server", "serverName", "name"].iter().find_map(|key| members.text(key));
+    let toolset = members.text("toolset");
     let own = own.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let own = own.or_else(|| toolset.as_deref().and_then(group_of));
     match members.get("tools").filter(|tools| tools.get().starts_with('[')) {
         Some(tools) if !members.says("type", "namespace") => {
             if members.text("nextCursor").is_some_and(|cursor| !cursor.is_empty()) {
                 let detail = "this is one page of a list: its `nextCursor` leads to more tools";
                 out.told.add("partial_list", under(at, "nextCursor"), detail);
             }
+            read_around(&members, own.or(group), at, &mut out.config, &mut out.told);
             collect(tools, &under(at, "tools"), own.or(group), depth, out)
         }
         _ if is_list(&members) || members.says("type", "namespace") => push(value, at.to_owned(), group, out),
@@ -146,43 +147,8 @@ fn push(element: &RawValue, at: String, group: Option<&str>, out: &mut Reading) 
         return Err(FieldError::new(at, "too_many", detail));
     };
     out.room = room;
-    if element.get().contains("lwaysLoad\"") {
-        mark_core(element, &at, out);
-    }
-    let json = match group {
-        Some(group) => with_group(element, group),
-        None => Cow::Borrowed(element),
-    };
+    let Reading { config, told, .. } = out;
+    let json = read_entry(element, group, &at, config, told);
     out.tools.push(ToolEntry { json: json.into_owned(), pointer: at });
     Ok(())
-}
-
-/// The entry with a group, unless it says its own.
-fn with_group<'a>(element: &'a RawValue, group: &str) -> Cow<'a, RawValue> {
-    let Ok(members) = serde_json::from_str::<Members<'_>>(element.get()) else {
-        return Cow::Borrowed(element);
-    };
-    if members.has("group") || members.says("type", "namespace") {
-        return Cow::Borrowed(element);
-    }
-    let mut json = String::with_capacity(element.get().len() + group.len() + 16);
-    json.push_str("{\"group\":");
-    push_string(group, &mut json);
-    if !members.0.is_empty() {
-        json.push(',');
-    }
-    json.push_str(&element.get()[1..]);
-    RawValue::from_string(json).map_or(Cow::Borrowed(element), Cow::Owned)
-}
-
-/// Claude Code's mark of a tool that is never deferred makes it a core tool.
-fn mark_core(element: &RawValue, at: &str, out: &mut Reading) {
-    let Ok(members) = serde_json::from_str::<Members<'_>>(element.get()) else { return };
-    let Some(name) = members.text("name").filter(|name| !name.trim().is_empty()) else { return };
-    let meta: Option<Members<'_>> =
-        members.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok());
-    let is_true = |value: Option<&RawValue>| value.is_some_and(|value| value.get() == "true");
-    if is_true(members.get("alwaysLoad")) || is_true(meta.and_then(|meta| meta.get("anthropic/alwaysLoad"))) {
-        out.config.add_core(&serde_json::Value::from(&*name), at);
-    }
 }

@@ -13,6 +13,7 @@ use super::servers::{AlwaysLoad, SecretValues, ServerSpec, Transport};
 use super::settings::{flag, fold, under};
 use super::told::Told;
 use crate::core::format::ingest::MAX_GROUP_CHARS;
+use crate::core::policy::name_fault;
 use crate::core::text::{clip, one_line};
 
 /// Most servers of one document.
@@ -59,6 +60,10 @@ pub(super) fn read(servers: &Map<String, Value>, inputs: Option<&Value>, at: &st
         if name.is_empty() || name.chars().nth(MAX_GROUP_CHARS).is_some() {
             let detail = format!("a server's name has 1 to {MAX_GROUP_CHARS} characters");
             out.told.add("server_left_out", pointer, detail);
+            continue;
+        }
+        if let Some(fault) = name_fault(name) {
+            out.told.add("server_left_out", pointer, fault);
             continue;
         }
         if out.servers.iter().any(|server| server.name == name) {

@@ -4,8 +4,10 @@
 //! Lenient: a key that cannot be used is a warning with its place, and only a text that is nothing known is refused. Work
 //! and memory are bounded by the length of the text. Must not know: storage, HTTP, where secrets are kept.
 
+mod beside;
 mod detect;
 mod dsh;
+mod encoding;
 mod hermes;
 mod lists;
 mod loose;
@@ -25,6 +27,7 @@ use secrecy::SecretString;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+pub use self::encoding::decode;
 pub use self::servers::{AlwaysLoad, SecretValues, ServerSpec, Transport};
 
 use self::detect::{Found, Part, detect};

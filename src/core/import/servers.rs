@@ -4,6 +4,8 @@ use std::fmt;
 
 use secrecy::SecretString;
 
+use crate::core::secret_args::masked;
+
 /// Names with values that may be secret, in the order they came.
 pub type SecretValues = Vec<(String, SecretString)>;
 
@@ -64,6 +66,11 @@ impl Transport {
             Self::Http { headers, .. } => names(headers),
             Self::Stdio { .. } => Vec::new(),
         }
+    }
+
+    /// Whether secrets stand among its arguments.
+    pub fn has_secret_args(&self) -> bool {
+        matches!(self, Self::Stdio { args, .. } if masked(args) != *args)
     }
 
     /// Names of the variables in its environment.

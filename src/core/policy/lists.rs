@@ -8,6 +8,7 @@ use super::reader::{Reader, shorten};
 use super::rules::Rule;
 use super::values::{Group, Toolset};
 use crate::core::selector::{MAX_SELECTOR_CHARS, Selector};
+use crate::core::text::is_hidden;
 
 /// Most entries of a list of names or selectors, and most tools with aliases: the most tools of a catalog.
 const MAX_ENTRIES: usize = 20_000;
@@ -157,6 +158,45 @@ fn read_named<T>(
     })
 }
 
+/// Why nothing can be called so; nothing where it can. Groups of uploads are called whatever their upload says: this is about
+/// names that a config gives.
+pub fn name_fault(name: &str) -> Option<String> {
+    // A line break is as good as hidden in a name.
+    let is_unseen = |character: &char| is_hidden(*character) || character.is_control();
+    match name.chars().filter(is_unseen).count() {
+        0 if name.trim() == "*" => Some("`*` already means everything".to_owned()),
+        0 => None,
+        1 => Some("the name holds a character that nobody sees; write it without".to_owned()),
+        unseen => Some(format!("the name holds {unseen} characters that nobody sees; write it without them")),
+    }
+}
+
+/// Reads the name of a group or a toolset. One that was stored before stays.
+fn read_name(value: &Value, reader: &mut Reader) -> Option<String> {
+    let name = reader.text(value, MAX_NAME_CHARS)?;
+    match name_fault(name).filter(|_| !reader.is_lenient()) {
+        Some(fault) => {
+            reader.fault("invalid_value", fault);
+            None
+        }
+        None => {
+            if !reader.is_lenient() {
+                mark_name(name, reader);
+            }
+            Some(name.to_owned())
+        }
+    }
+}
+
+/// Marks a name that looks like a selector: servers are called so, and people mistype it.
+fn mark_name(name: &str, reader: &mut Reader) {
+    if name.starts_with('@') || name.ends_with('*') {
+        let detail =
+            format!("`{0}` is taken as a name, not as a selector: lists mean it by `@{0}`", shorten(name));
+        reader.warn("odd_name", detail);
+    }
+}
+
 /// Reports an entry without a name; one with a bad name was reported where it stands.
 fn require_name(entry: &Value, reader: &mut Reader) {
     if entry.get("name").is_none_or(Value::is_null) {
@@ -216,7 +256,7 @@ fn read_group(value: &Value, reader: &mut Reader) -> Option<Group> {
     let mut description = None;
     let (mut tools, mut prefixes) = (Vec::new(), Vec::new());
     reader.object(value, &["name", "description", "tools", "prefixes"], |reader, key, value| match key {
-        "name" => name = reader.text(value, MAX_NAME_CHARS).map(str::to_owned),
+        "name" => name = read_name(value, reader),
         "description" => description = read_description(value, reader),
         "tools" => tools = reader.list(value, MAX_ENTRIES, read_exact_name).unwrap_or_default(),
         _ => prefixes = reader.list(value, MAX_ENTRIES, read_prefix).unwrap_or_default(),
@@ -288,14 +328,14 @@ fn read_toolset(value: &Value, reader: &mut Reader) -> Option<Toolset> {
     Some(Toolset { name: name?, description, tools, groups, includes })
 }
 
-/// `*` is the toolset of everything and cannot be defined.
+/// `*` is the toolset of everything: one of that name is none, also where it was stored.
 fn read_toolset_name(value: &Value, reader: &mut Reader) -> Option<String> {
-    let name = reader.text(value, MAX_NAME_CHARS)?;
+    let name = read_name(value, reader)?;
     if name == "*" {
         reader.fault("invalid_value", "`*` already means everything");
         return None;
     }
-    Some(name.to_owned())
+    Some(name)
 }
 
 /// Reads `aliases`: tool -> phrases; a single phrase may stand without a list.

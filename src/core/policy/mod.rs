@@ -34,6 +34,7 @@ pub use self::dialect::{Dialect, DialectChoice};
 pub use self::diff::{ConfigChange, ConfigDiff, diff};
 pub use self::effective::effective;
 pub use self::keys::{Layer, Policy};
+pub use self::lists::name_fault;
 pub use self::matcher::{Endpoint, Fusion, Matcher, MatcherKind, MatcherSetting, SecretWrite, origin_of};
 pub use self::patch::{apply_patch, merge_patch};
 pub use self::request::{ExtraBody, ExtraHeader, ExtraHeaders, TEXT_FIELDS, check_header, is_framing_header};
@@ -46,7 +47,7 @@ pub use self::values::{
 #[derive(Debug)]
 pub struct Parsed {
     pub layer: Layer,
-    /// What was clamped (`clamped`), with pointers into the document.
+    /// What was clamped (`clamped`), and names that look like something else (`odd_name`), with pointers into the document.
     pub warnings: Vec<Warning>,
     /// What becomes of the stored `matcher.api_key`.
     pub secrets: SecretWrite,

@@ -103,6 +103,11 @@ impl Reader {
         self.warn_with("clamped", || detail.into());
     }
 
+    /// Tells something about a value that is taken as it is.
+    pub(super) fn warn(&mut self, code: &'static str, detail: impl Into<String>) {
+        self.warn_with(code, || detail.into());
+    }
+
     fn warn_with(&mut self, code: &'static str, detail: impl FnOnce() -> String) {
         if self.warnings.len() < MAX_REPORTED {
             self.warnings.push(Warning::new(code, detail()).at(self.pointer.clone()));

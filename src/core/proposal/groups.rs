@@ -9,8 +9,9 @@ use super::topics::{least_tools, topics};
 use super::words::Words;
 use crate::core::grant::{View, ViewTool};
 use crate::core::grouping::Grouping;
-use crate::core::policy::{Group, Policy};
+use crate::core::policy::{Group, Policy, name_fault};
 use crate::core::selector::MAX_SELECTOR_CHARS;
+use crate::core::text::one_line;
 use crate::core::tool::DEFAULT_GROUP;
 
 /// Most groups of a config, those that are there included (`policy/lists.rs`).
@@ -143,7 +144,7 @@ fn is_listable(name: &str) -> bool {
 
 /// A name that no group has, whatever its case.
 pub(super) fn free_name(wanted: &str, taken: &mut HashSet<String>) -> String {
-    let short: String = wanted.chars().take(MAX_NAME_CHARS).collect();
+    let short: String = one_line(wanted).chars().take(MAX_NAME_CHARS).collect();
     let base = if short.trim().is_empty() { "group".to_owned() } else { short };
     // One of these is free: there is one more of them than there are taken names.
     let mut names = (1..taken.len() + 2).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });
@@ -212,7 +213,8 @@ fn server_descriptions(view: &View, policy: &Policy, words: &Words) -> Vec<Group
     let mut tools: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (id, tool) in (0..).zip(&view.tools) {
         let name = view.group(tool);
-        if name != DEFAULT_GROUP && !known.contains(name) && !name.trim().is_empty() {
+        let can_stand = !name.trim().is_empty() && name_fault(name).is_none();
+        if name != DEFAULT_GROUP && !known.contains(name) && can_stand {
             tools.entry(name).or_default().push(id);
         }
     }

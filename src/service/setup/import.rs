@@ -14,6 +14,8 @@ use crate::core::format::ingest::{EntryLimits, MAX_GROUP_CHARS};
 use crate::core::import::{
     self, AlwaysLoad, Imported, Kind as ImportKind, ServerSpec, Source, ToolEntry, Transport,
 };
+use crate::core::policy::name_fault;
+use crate::core::secret_args::masked;
 use crate::core::tool::Tool;
 use crate::core::warning::Warning;
 use crate::service::catalogs::too_many;
@@ -21,6 +23,9 @@ use crate::service::{Error, Kind, Toolrack, blocking};
 
 /// Most texts of one import: a folder of files.
 const MAX_TEXTS: usize = 50;
+
+/// The code of the warning that there was nothing in what was imported.
+pub const NOTHING_IMPORTED: &str = "nothing_imported";
 
 /// A document to import.
 pub enum ImportSource {
@@ -114,6 +119,7 @@ pub struct ImportedServer {
     pub headers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Secrets in them as `***`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Names of the variables in its environment.
@@ -160,6 +166,9 @@ impl Toolrack {
         {
             let detail = format!("a group has 1 to {MAX_GROUP_CHARS} characters");
             return Err(Error::invalid("/group", "invalid_value", detail));
+        }
+        if let Some(fault) = group.as_deref().and_then(name_fault) {
+            return Err(Error::invalid("/group", "invalid_value", fault));
         }
         let (limits, most) = (self.0.limits.entry(), self.0.limits.tools_per_catalog);
         let read = blocking(move || read(&sources, kind, group.as_deref(), limits)).await??;
@@ -210,7 +219,14 @@ fn read(
             _ => warnings.push(warning),
         }
     }
-    Ok(ReadImport { imported, tools: upload.tools.into_values().collect(), quarantined, warnings })
+    let tools: Vec<Arc<Tool>> = upload.tools.into_values().collect();
+    // An empty list is what is left of entries that cannot be used.
+    let says = |value: &Value| value.as_array().is_none_or(|list| !list.is_empty());
+    if tools.is_empty() && !imported.config.values().any(says) && imported.servers.is_empty() {
+        let detail = "nothing was found in it: no tool, no setting, no server that can be used";
+        warnings.insert(0, Warning::new(NOTHING_IMPORTED, detail));
+    }
+    Ok(ReadImport { imported, tools, quarantined, warnings })
 }
 
 /// The place of an entry in the documents, for a pointer that begins with its number.
@@ -250,7 +266,10 @@ impl ReadImport {
             Warning::new("secret_left_out", detail).at(key.pointer.clone())
         });
         let servers = self.imported.servers.iter().filter_map(|server| {
-            let names = [server.transport.header_names(), server.transport.env_names()].concat();
+            let mut names = [server.transport.header_names(), server.transport.env_names()].concat();
+            if server.transport.has_secret_args() {
+                names.push("`args`");
+            }
             let detail = format!(
                 "the values of {} are not given back: send them when `{}` is stored",
                 names.join(", "),
@@ -267,7 +286,7 @@ impl From<&ServerSpec> for ImportedServer {
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         let (command, args) = match &server.transport {
             Transport::Http { .. } => (None, Vec::new()),
-            Transport::Stdio { command, args, .. } => (Some(command.clone()), args.clone()),
+            Transport::Stdio { command, args, .. } => (Some(command.clone()), masked(args)),
         };
         Self {
             name: server.name.clone(),

@@ -1,5 +1,6 @@
 //! The setup flow: what an administrator prepares, sees and applies. Pages and routes ask the same functions.
 
+mod ahead;
 mod apply;
 mod attention;
 mod browse;
@@ -14,6 +15,7 @@ mod skill;
 mod trial;
 mod versions;
 
+pub(super) use ahead::Ahead;
 pub use apply::{SetupApplied, SetupApply};
 pub use attention::{Attention, EndingKey};
 pub use browse::{
@@ -21,7 +23,8 @@ pub use browse::{
 };
 pub use drafts::{AddedTools, DraftBase, SetupDraft, as_array};
 pub use import::{
-    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, QuarantinedEntry, ReadImport,
+    ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, NOTHING_IMPORTED,
+    QuarantinedEntry, ReadImport,
 };
 pub use input::SetupInput;
 pub use overview::{

@@ -8,14 +8,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal, setting_name};
-use super::server_form::{Typed, field_name, server_fields, server_spec};
-
+use super::server_form::{Typed, field_name, line, server_fields, server_spec};
 use super::taken::{stored_tools, take, take_server};
 use super::told::{self, Told};
 use super::{DraftUpload, Step, made_for, step_page, store};
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
-use crate::service::{ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, SetupDraft, Toolrack};
+use crate::service::{
+    ImportRequest, ImportSource, McpServerSpec, McpToolsRequest, NOTHING_IMPORTED, SetupDraft, Toolrack,
+};
 use crate::ui::form::Form;
 use crate::ui::go;
 use crate::ui::language::{Language, counted};
@@ -90,8 +91,11 @@ pub(super) async fn read(
             let title = place.visitor.language.say("Not kept:", "未保存：");
             outcome = Outcome::refused(title, problem)?;
             draft = service.draft(&place.scope).await?;
-        } else if matches!(outcome, Outcome::Nothing) {
-            return Ok(go(&place.path(Step::Review.path())));
+        } else {
+            service.prepare_draft(&place.scope, place.caller());
+            if matches!(outcome, Outcome::Nothing) {
+                return Ok(go(&place.path(Step::Review.path())));
+            }
         }
     }
     let typed = if matches!(outcome, Outcome::Settings) { Form::default() } else { form };
@@ -106,7 +110,8 @@ fn not_read(language: Language) -> &'static str {
 /// What was sent to be read: the name of each file, nothing for what was pasted, with its text.
 fn texts(form: &Form) -> impl Iterator<Item = (String, &str)> {
     let sent = ["text", "file", "more"].into_iter().flat_map(|name| form.sent(name));
-    sent.filter(|(_, text)| !text.trim().is_empty())
+    let is_chosen = |file: Option<&str>| file.is_some_and(|file| !file.is_empty());
+    sent.filter(move |(file, text)| is_chosen(*file) || !text.trim().is_empty())
         .map(|(file, text)| (file.unwrap_or_default().to_owned(), text))
 }
 
@@ -130,11 +135,9 @@ async fn from_texts(
         Ok(read) => read,
         Err(error) => return Outcome::refused(title, Problem::from(error)),
     };
-    let answer = read.answer()?;
-    if answer.tools.is_empty() && answer.config.is_empty() && answer.servers.is_empty() {
-        let detail = language
-            .say("nothing was found in it: no tool, no setting, no server.", "其中没有工具、设置或服务器。");
-        let problem = Problem::new(Code::InvalidRequest, detail);
+    let mut answer = read.answer()?;
+    if let Some(at) = answer.warnings.iter().position(|warning| warning.code == NOTHING_IMPORTED) {
+        let problem = Problem::new(Code::InvalidRequest, answer.warnings.remove(at).detail);
         let told = Some(Told::new(&names, &answer.warnings, &answer.quarantined));
         return Ok(Outcome::Refused { title, problem, told });
     }
@@ -418,7 +421,6 @@ impl ServerShown {
 
     /// As it is typed into the form.
     fn place(&self) -> String {
-        let words = self.url.iter().chain(&self.command).chain(&self.args);
-        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+        line(self.url.iter().chain(&self.command).chain(&self.args))
     }
 }

@@ -3,6 +3,35 @@
 use super::Row;
 
 pub(super) const ROWS: &[Row] = &[
+    (
+        "nothing was found in it: no tool, no setting, no server that can be used",
+        "其中没有可用的工具、设置或服务器",
+    ),
+    (
+        "the file `{}` is in UTF-32, which is not read: save it as UTF-8",
+        "文件 `{0}` 为 UTF-32，无法读取：请另存为 UTF-8",
+    ),
+    (
+        "the file `{}` begins as UTF-16 and is broken: save it as UTF-8",
+        "文件 `{0}` 以 UTF-16 开头但已损坏：请另存为 UTF-8",
+    ),
+    (
+        "the file `{}` is neither UTF-8 nor UTF-16 text: save it as UTF-8",
+        "文件 `{0}` 既不是 UTF-8 也不是 UTF-16 文本：请另存为 UTF-8",
+    ),
+    ("this names no group", "这不是分组名称"),
+    ("a toolset is a text: the tool's group", "`toolset` 须为文本：工具的分组"),
+    ("`{}` of a tool is true or false", "工具的 `{0}` 为 true 或 false"),
+    ("`core` beside a list of tools is a list of their names", "工具列表旁的 `core` 是工具名称列表"),
+    (
+        "toolsets of other programs are not read: write them as `toolsets` into the config",
+        "不读取其他程序的工具集：请在配置中写为 `toolsets`",
+    ),
+    (
+        "which tools a session gets is said with `toolsets` of an assembly, or in `allow`",
+        "会话获得哪些工具由组装请求的 `toolsets` 或 `allow` 决定",
+    ),
+    ("to hide groups of tools, name them in `deny`, as `@group`", "要隐藏分组，请在 `deny` 中写 `@分组`"),
     // Of keys and servers.
     (
         "the key is kept in this draft, sealed, for the endpoint beside it",
@@ -10,8 +39,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
     ("the key was left out: no endpoint stands beside it", "密钥未保留：没有对应的端点"),
     (
-        "values of its headers or variables are left out: type them when you set the server up",
-        "请求头或变量的值未保留：设置服务器时请重新输入",
+        "values of its headers or variables, and secret arguments, are left out: type them when you set the server up",
+        "请求头或变量的值及机密参数未保留：设置服务器时请重新输入",
     ),
     (
         "a config belongs to a user or to a project here: write this one to the scope that is meant",
@@ -161,7 +190,6 @@ pub(super) const ROWS: &[Row] = &[
     ("settings have at most {} bytes", "设置最多 {0} 字节"),
     ("an object is wanted here", "此处应为对象"),
     // Of forms.
-    ("the file `{}` is no UTF-8 text", "文件 `{0}` 不是 UTF-8 文本"),
     ("what is sent is at most {} bytes long", "发送内容最多 {0} 字节"),
     ("a group has 1 to {} characters", "分组名为 1 到 {0} 个字符"),
     ("at most {} texts", "最多 {0} 个文本"),

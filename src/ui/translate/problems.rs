@@ -62,6 +62,18 @@ pub(super) const ROWS: &[Row] = &[
         "a selector must not be blank; write a tool name, `prefix*`, `@group` or `*`",
         "选择符不能为空；请填写工具名、`前缀*`、`@分组` 或 `*`",
     ),
+    ("`*` already means everything", "`*` 已表示全部"),
+    ("the name holds a character that nobody sees; write it without", "名称含有一个不可见字符；请去掉"),
+    (
+        "the name holds {} characters that nobody sees; write it without them",
+        "名称含有 {0} 个不可见字符；请去掉",
+    ),
+    (
+        "`***` stands for a stored value, and none is stored for this command line; send the value itself",
+        "`***` 代表已保存的值，但此命令行没有已保存的值；请填写该值",
+    ),
+    ("its value is missing", "缺少其值"),
+    ("the name is there twice", "名称重复"),
     ("a selector has at most {} characters", "选择符最多 {0} 个字符"),
     ("there is no tool `{}` to pin", "没有可固定的工具 `{0}`"),
 ];

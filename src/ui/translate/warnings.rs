@@ -123,6 +123,10 @@ pub(super) const ROWS: &[Row] = &[
         "未采用分组 `{0}` 中的工具：同名工具曾在另一分组获批准并已移除；启用 `require_review_on_change` 时不会取代它",
     ),
     ("{} is out of range; {} is used", "{0} 超出范围；采用 {1}"),
+    (
+        "{} is taken as a name, not as a selector: lists mean it by {}",
+        "{0} 视为名称而非选择器：在列表中写作 {1}",
+    ),
 ];
 
 /// What a warning of this code means.
@@ -157,6 +161,8 @@ const MEANINGS: &[Row] = &[
     ("no_counterpart", "导入的设置在此没有对应项；详情说明替代方法"),
     ("not_loaded", "找到的工具未加载：`max_answer_tokens` 没有空间，或服务商不接受其定义"),
     ("not_strict", "工具不以严格模式发送"),
+    ("nothing_imported", "导入的文档中没有可用内容；其他提示和被搁置的条目说明原因"),
+    ("odd_name", "分组或工具集的名称看起来像选择器（`@x` 或 `x*`）；详情说明列表如何指代它"),
     ("partial_list", "导入的列表只是更长列表的一页"),
     ("placeholder_kept", "导入的值由其他程序填写（`${env:TOKEN}`）；使用前请给出"),
     ("preload_failed", "匹配器端点未能排序，因此没有预载"),

@@ -28,9 +28,9 @@ pub struct ImportBody {
     /// The project that is set up, if one is.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._@:-]+$")]
     project: Option<Id>,
-    /// Files as they are, 1 to 4: JSON (with comments and trailing commas too), JSON Lines or YAML. A file and what stands
+    /// Files as they are, 1 to 50: JSON (with comments and trailing commas too), JSON Lines or YAML. A file and what stands
     /// beside it are joined; where two say different things, the later one holds.
-    #[schema(min_items = 1, max_items = 4)]
+    #[schema(min_items = 1, max_items = 50)]
     texts: Option<Vec<String>>,
     /// The same as JSON, in place of texts.
     #[schema(value_type = Option<Value>)]
