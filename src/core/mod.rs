@@ -36,6 +36,7 @@ pub mod rate;
 pub mod remarks;
 pub mod review;
 pub mod schema;
+pub mod secret_args;
 pub mod selector;
 pub mod semantic;
 pub mod slots;

@@ -24,13 +24,24 @@ use url::Url;
 pub use client::McpClient;
 pub use fault::{McpFailure, McpFault};
 
-/// Where a server is, and what it is sent. `Debug` shows no text of a header or variable.
-#[derive(Debug, Clone)]
+/// Where a server is, and what it is sent. `Debug` shows no text of a header or variable, and no argument: each may be a key.
+#[derive(Clone)]
 pub enum McpAddress {
     /// Streamable HTTP.
     Http { url: Url, headers: Vec<(String, SecretString)> },
     /// A program that speaks over its standard input and output.
     Command { command: String, args: Vec<String>, env: Vec<(String, SecretString)> },
+}
+
+impl fmt::Debug for McpAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http { .. } => f.write_str("Http"),
+            Self::Command { command, .. } => {
+                f.debug_struct("Command").field("command", command).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 /// How much of a server is read.

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::McpFaultDocument;
+use super::args::take_secrets;
 use super::spec::{self, McpServerSpec, check_name};
 use super::sync::{McpServerInfo, info, of_group, proposed_description};
 use crate::core::catalog::{Catalog, CatalogTool, Incoming};
@@ -54,11 +55,14 @@ impl Toolrack {
     pub async fn mcp_tools(&self, request: McpToolsRequest) -> Result<McpToolsAnswer, Error> {
         let McpToolsRequest { scope, name, server, within } = request;
         check_name(&name)?;
-        let read = spec::read(server, "/server")?;
+        let mut read = spec::read(server, "/server")?;
         self.check_mcp(&read.stored, "/server")?;
         let before = self.0.store.mcp_server(&scope, &name).await?;
         let mut warnings = Vec::new();
-        let texts = self.kept_texts(before.as_ref(), &read, "/server", &mut warnings);
+        self.keep_args(before.as_ref(), &mut read, "/server")?;
+        let args = take_secrets(&mut read.stored);
+        let mut texts = self.kept_texts(before.as_ref(), &read, "/server", &mut warnings);
+        texts.extend(args);
         let address = read.stored.address(texts);
         let bounds = self.mcp_bounds();
         let bounds = McpBounds { time: bounds.time.min(within), ..bounds };

@@ -4,6 +4,7 @@
 //! `jobs` remembers how far that is, `rounds` does it by the clock and when servers tell of changes, `look` reads one
 //! without storing anything.
 
+mod args;
 mod jobs;
 mod look;
 mod rounds;
@@ -19,11 +20,13 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use utoipa::ToSchema;
 
+use self::args::take_secrets;
 use self::spec::{ReadSpec, Said, StoredSpec, Text, check_name};
 use super::audit::{Actor, Subject};
 use super::scopes::{begun_too_many, last4};
 use super::{Error, Kind, Toolrack, now_ms, uncancelled};
 use crate::core::id::Scope;
+use crate::core::secret_args::masked;
 use crate::core::warning::{Warning, pointer_push};
 use crate::mcp::{McpFailure, McpFault};
 use crate::store::{
@@ -115,6 +118,7 @@ pub struct McpServerDocument {
     pub headers: Option<BTreeMap<String, McpTextShown>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Secrets in them as `***`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,8 +191,11 @@ impl Toolrack {
         self.check_mcp(&read.stored, "")?;
         let before = self.0.store.mcp_server(scope, name).await?;
         let mut warnings = Vec::new();
-        let texts = self.kept_texts(before.as_ref(), &read, "", &mut warnings);
+        self.keep_args(before.as_ref(), &mut read, "")?;
+        let args = take_secrets(&mut read.stored);
+        let mut texts = self.kept_texts(before.as_ref(), &read, "", &mut warnings);
         read.stored.texts = texts.iter().map(|(name, _)| name.clone()).collect();
+        texts.extend(args);
         let secret = self.seal_texts(scope, name, &read.stored, &texts)?;
         let moved = match &before {
             Some(row) => stored_spec(row).map_err(Error::internal)?.origin() != read.stored.origin(),
@@ -335,7 +342,7 @@ impl Toolrack {
         let aad = secret_aad(scope, &mcp_secret(name));
         let sealed = self.0.master_key.seal(&aad, plain.expose_secret());
         let bytes = sealed.map_err(|_| {
-            let detail = "all headers or variables of a server have at most 16384 bytes together";
+            let detail = "all headers, or variables and secret arguments, of a server have at most 16384 bytes together";
             Error::invalid(format!("/{}", spec.texts_key()), "too_long", detail)
         })?;
         Ok(SecretAction::Set(SealedSecret { origin: spec.origin(), last4: None, bytes }))
@@ -386,7 +393,7 @@ impl Toolrack {
             url: spec.url,
             headers,
             command: spec.command,
-            args: is_command.then_some(spec.args),
+            args: is_command.then(|| masked(&spec.args)),
             env,
             resync_minutes: spec.resync_minutes,
             watch: spec.watch,

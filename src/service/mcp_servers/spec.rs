@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use url::Url;
 use utoipa::ToSchema;
 
+use super::args::opened;
 use crate::core::digest::Digest;
 use crate::core::policy::{check_header, origin_of};
 use crate::core::warning::{FieldError, pointer_push};
@@ -56,6 +57,8 @@ pub struct McpServerSpec {
     pub headers: Option<Option<Map<String, Value>>>,
     /// A program that speaks MCP over its standard input and output; one that the settings name in `mcp.allow_commands`.
     pub command: Option<String>,
+    /// One that holds a secret, such as the value behind `--api-key`, is sealed and read back as `***`; sent so again with the rest of the
+    /// command line as it is, the stored one is kept.
     pub args: Option<Vec<String>>,
     /// Its variables beside `PATH` and `HOME`, as `headers`; the stored ones are kept while command and arguments stay.
     #[serde(deserialize_with = "null_or_object")]
@@ -86,12 +89,13 @@ impl fmt::Debug for McpServerSpec {
 }
 
 /// What is stored of a spec, without secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Those that hold a secret are masked, and stand among the texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Names of its headers or variables.
@@ -143,11 +147,10 @@ impl StoredSpec {
     pub(super) fn address(&self, texts: Vec<(String, SecretString)>) -> McpAddress {
         match self.parsed_url() {
             Some(url) => McpAddress::Http { url, headers: texts },
-            None => McpAddress::Command {
-                command: self.command.clone().unwrap_or_default(),
-                args: self.args.clone(),
-                env: texts,
-            },
+            None => {
+                let (args, env) = opened(&self.args, texts);
+                McpAddress::Command { command: self.command.clone().unwrap_or_default(), args, env }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
+use crate::core::secret_args::masked;
 use crate::core::warning::{FieldError, pointer_push};
 use crate::http::problem::Problem;
 use crate::service::McpServerDocument;
@@ -25,7 +26,10 @@ pub(super) struct Typed {
 
 impl Typed {
     pub(super) fn of(form: &Form) -> Self {
-        let (name, url) = (form.text("name").to_owned(), form.text("url").to_owned());
+        let name = form.text("name").to_owned();
+        // A secret argument is typed anew, as the value of a header is.
+        let url = form.text("url");
+        let url = if url.contains("://") { url.to_owned() } else { line(masked(&words(url)).iter()) };
         let headers = form.all("header").map(|name| name.trim().to_owned()).collect();
         Self { name, url, headers, kept: Vec::new() }
     }
@@ -121,7 +125,7 @@ pub(super) fn server_spec(
     if is_address {
         spec.insert("url".to_owned(), place.into());
     } else {
-        let mut words = place.split_whitespace();
+        let mut words = words(place).into_iter();
         spec.insert("command".to_owned(), words.next().unwrap_or_default().into());
         spec.insert("args".to_owned(), words.collect());
     }
@@ -170,6 +174,65 @@ pub(super) fn server_spec(
 
 /// Where a server is, as it is typed.
 pub(super) fn place_of(server: &McpServerDocument) -> String {
-    let words = server.url.iter().chain(&server.command).chain(server.args.iter().flatten());
-    words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    line(server.url.iter().chain(&server.command).chain(server.args.iter().flatten()))
+}
+
+/// Words on one line that [`words`] takes apart again.
+pub(super) fn line<'a>(all: impl Iterator<Item = &'a String>) -> String {
+    let quoted = |word: &String| {
+        let is_plain = !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || "\"'\\".contains(c));
+        if is_plain {
+            word.clone()
+        } else {
+            format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+    };
+    all.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a command line: what stands in quotes is one, and inside of double quotes a backslash takes a
+/// quote or a backslash as it is.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), character) if open == character => quote = None,
+            (Some('"'), '\\') => {
+                let next = characters.next();
+                let is_plain = next.is_none_or(|next| !"\"\\".contains(next));
+                word.get_or_insert_default().extend(is_plain.then_some('\\').into_iter().chain(next));
+            }
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, character) if character.is_whitespace() => words.extend(word.take()),
+            (_, character) => word.get_or_insert_default().push(character),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quotes_hold_an_argument_together() {
+        assert_eq!(
+            words(r#"npx -y  x --header "A: b c" 'd "e"' "" C:\dir"#),
+            ["npx", "-y", "x", "--header", "A: b c", "d \"e\"", "", "C:\\dir"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_is_taken_apart_as_it_was_made(all in proptest::collection::vec("[a-z \"'\\\\:ä]{0,12}", 0..6)) {
+            prop_assert_eq!(words(&line(all.iter())), all);
+        }
+    }
 }

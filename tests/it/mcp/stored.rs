@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{private, put, server_path, sync};
+use super::{private, put, running, server_path, sync};
 use crate::app::TestApp;
 
 const KEY: &str = "header-canary-77c0aa21";
@@ -149,4 +149,40 @@ async fn a_spec_is_refused_at_its_places() {
     let more = app.admin().put(&server_path(&user, &["more"]), &json!({"url": "https://mcp.example/"})).await;
     assert_eq!(more.problem(422, "invalid_request")["errors"][0]["code"], "too_many");
     put(&app, &user, "s7", &json!({"url": "https://mcp.example/b"})).await;
+}
+
+#[tokio::test]
+async fn secret_arguments_are_sealed_and_kept_for_their_command_line() {
+    let mut app = running(&["sh"]).await;
+    let user = app.user();
+    let script = "echo \"length ${#2}\" >&2; exit 1";
+    let spec = |secret: &str| json!({"command": "sh", "args": ["-c", script, "x", "--api-key", secret]});
+    let stored = put(&app, &user, "s", &spec(KEY)).await;
+    assert_eq!(stored["args"], spec("***")["args"], "{stored}");
+    // Sent back as it was read it stays, and the command gets it.
+    let kept = put(&app, &user, "s", &spec("***")).await;
+    assert_eq!((&kept["args"], &kept["warnings"]), (&stored["args"], &json!([])), "{kept}");
+    let length = format!("length {}", KEY.len());
+    let failed = sync(&app, &user, "s").await;
+    assert!(failed["job"]["fault"]["detail"].as_str().unwrap().contains(&length), "{failed}");
+    let look = json!({"user": user.id, "name": "s", "server": spec("***")});
+    let look = app.admin().post("/v1/setup/mcp-tools", &look).await.ok();
+    assert!(look["fault"]["detail"].as_str().unwrap().contains(&length), "{look}");
+    // Nowhere else.
+    let mut elsewhere = spec("***");
+    elsewhere["args"][1] = json!("echo $2 > /dev/null");
+    for (name, spec) in [("s", &elsewhere), ("other", &spec("***"))] {
+        let problem =
+            app.admin().put(&server_path(&user, &[name]), spec).await.problem(422, "invalid_request");
+        assert_eq!(problem["errors"][0]["pointer"], "/args/4", "{problem}");
+    }
+    app.kill();
+    for entry in std::fs::read_dir(app.folder()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+        assert!(!bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes()));
+    }
+    app.start_again().await;
+    let user = app.user_called(&user.id);
+    assert!(sync(&app, &user, "s").await["job"]["fault"]["detail"].as_str().unwrap().contains(&length));
+    assert!(!app.logs().contains(KEY));
 }
