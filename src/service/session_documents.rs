@@ -116,6 +116,13 @@ impl Toolrack {
         Ok(document(key, session, ledger, &context, remembered_warning().into_iter().collect()))
     }
 
+    /// Whether a session was begun: it is stored, or did something that is not written yet.
+    pub async fn has_session(&self, caller: &Caller) -> Result<bool, Error> {
+        let key = caller.session_key().ok_or_else(no_session)?;
+        let session = self.session(&key).await?;
+        Ok(session.is_stored() || session.is_dirty())
+    }
+
     /// Empties a session: warm set, pins and what it kept of its last assembly.
     pub async fn reset_session(&self, actor: &Actor, caller: &Caller) -> Result<SessionDocument, Error> {
         let key = caller.session_key().ok_or_else(no_session)?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::form::Form;
 use super::language::{Language, number, percent, time};
 use super::layout::{Section, page, token, with_query};
-use super::parts::{State as Standing, card, figure, head, notice, tag, warnings};
+use super::parts::{State as Standing, card, empty, figure, head, notice, tag, warnings};
 use super::translate::tell;
 use super::visitor::Place;
 use super::{go, shown};
@@ -61,6 +61,9 @@ pub(super) async fn show(
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let caller = caller(&place, &path, &asked)?;
+    if !service.has_session(&caller).await? {
+        return Ok(unknown(&place, &asked, &caller));
+    }
     let document = service.session_document(&caller).await?;
     let config = service.effective_config(Some(caller.user.clone()), caller.project.clone()).await?.config;
     let setting =
@@ -83,6 +86,30 @@ pub(super) async fn show(
         }
     };
     Ok(shown(page(&place, Section::Sessions, &title, &content)))
+}
+
+/// What is shown in the place of a session that was never begun, or is gone.
+fn unknown(place: &Place, asked: &Asked, caller: &Caller) -> Response {
+    let language = place.visitor.language;
+    let list = with_query(&place.path("sessions"), &[("user", &asked.user)]);
+    let name = caller.session.as_ref().map_or("", Id::as_str);
+    let title = language.say("There is no such session", "没有此会话");
+    let content = html! {
+        (head(title, html! { code { (name) } }, None))
+        section.card {
+            (empty(
+                language.say("Nothing is kept under this name", "此名称下没有内容"),
+                language.say(
+                    "No agent has begun it yet, it was deleted, or it was idle for so long that it was forgotten. An agent begins a session by naming it.",
+                    "尚无代理开始此会话，或者它已被删除，或因长期闲置而被清除。代理使用该名称时会话即开始。",
+                ),
+                Some(html! { a.btn.primary href=(list) { (language.say("To the sessions", "返回会话列表")) } }),
+            ))
+        }
+    };
+    let mut response = shown(page(place, Section::Sessions, title, &content));
+    *response.status_mut() = Code::NotFound.status();
+    response
 }
 
 fn about(place: &Place, asked: &Asked, document: &SessionDocument) -> Markup {

@@ -237,6 +237,14 @@ async fn sessions_are_looked_at_and_changed() {
         (warm.collect::<Vec<_>>(), page.matches("class=\"free\"").count(), page.contains(">pinned<"))
     };
     assert_eq!(slots().await, (vec!["amber", "blue"], 1, false));
+    // One that was never begun is told so, however often it is looked at.
+    for _ in 0..2 {
+        let unknown = browser.get(&of(&user, "sessions/never")).await;
+        unknown.expect_status(404);
+        let text = unknown.text();
+        assert!(text.contains("There is no such session") && text.contains("never"), "{text}");
+        assert!(text.contains(&format!("href=\"{}\"", of(&user, "sessions"))), "{text}");
+    }
     let change = async |deed: &str, name: &str| {
         let answer = browser.submit(&path, &[("do", deed), ("name", name)]).await;
         answer.expect_status(303);
@@ -389,12 +397,12 @@ async fn a_setup_key_sees_what_it_covers_and_the_log_tells_who_did_what() {
     let user = painter(&app, json!({})).await;
     let other = painter(&app, json!({})).await;
     let setup = Browser::sign_in(&app, &key(&app, "setup", &[&user.id], &[]).await).await;
+    warm_each(&user, "s", &["amber"]).await;
     for page in ["catalog", "sessions", "playground?q=amber", "sessions/s"] {
         setup.page(&of(&user, page)).await;
         setup.get(&of(&other, page)).await.expect_status(404);
     }
     setup.get(&of(&user, "sessions/s?project=p")).await.expect_status(404);
-    warm_each(&user, "s", &["amber"]).await;
     setup.submit(&of(&user, "sessions/s"), &[("do", "reset")]).await.expect_status(303);
     setup.submit(&of(&other, "sessions/s"), &[("do", "reset")]).await.expect_status(404);
 
@@ -418,6 +426,7 @@ async fn without_keys_everybody_sees_the_pages() {
     let app = TestApp::builder().no_auth().start().await;
     let user = painter(&app, json!({})).await;
     let browser = Browser { http: app.anonymous(), cookie: String::new() };
+    warm_each(&user, "s", &["amber"]).await;
     for page in ["catalog", "catalog/tool?name=amber", "sessions", "sessions/s", "playground?q=amber"] {
         let text = browser.page(&of(&user, page)).await;
         assert!(!text.contains("Sign out"), "{page}");

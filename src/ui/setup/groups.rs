@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::group::body;
 use super::lists::{Groups, add_names, remove_names, selectors};
+use super::outcome::{TOOK, added, counts, outcome};
 use super::refused::unreadable;
 use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::policy::apply_patch;
@@ -37,12 +38,14 @@ pub(super) struct Asked {
     pub(super) tools: String,
     page: String,
     said: String,
+    /// Groups, core tools and toolsets that were taken of a proposal.
+    took: String,
 }
 
 impl Asked {
     pub(super) fn path(&self, place: &Place) -> String {
-        let Self { group, tools, page, said } = self;
-        let fields = [("group", group), ("tools", tools), ("page", page), ("said", said)];
+        let Self { group, tools, page, said, took } = self;
+        let fields = [("group", group), ("tools", tools), ("page", page), ("said", said), ("took", took)];
         with_query(&place.path(Step::Groups.path()), &fields.map(|(name, value)| (name, value.as_str())))
     }
 
@@ -91,8 +94,9 @@ pub(super) async fn edit(
         Err(error) => return unreadable(&place, Step::Groups, &draft, error.into()),
     };
     let group = form.text("group");
-    let mut next = Asked { said: String::new(), ..asked };
+    let mut next = Asked { said: String::new(), took: String::new(), ..asked };
     let proposed = proposal.groups.iter().find(|proposed| proposed.name == group);
+    let before = counts(&draft.config);
     let done = if group.is_empty() {
         edit_all(&mut draft, &proposal, &form)
     } else if let Some(proposed) = proposed {
@@ -106,7 +110,14 @@ pub(super) async fn edit(
         Err("gone")
     };
     done.unwrap_or_else(|said| said).clone_into(&mut next.said);
-    let anchor = if next.group.is_empty() { "" } else { "#open" };
+    if done == Ok(TOOK) {
+        next.took = added(before, counts(&draft.config));
+    }
+    let anchor = match (next.said.is_empty(), next.group.is_empty()) {
+        (false, _) => "#said",
+        (true, false) => "#open",
+        (true, true) => "",
+    };
     let on = format!("{}{anchor}", next.path(&place));
     match done {
         Ok(_) => keep(service, place, &mut draft, &form, &on).await,
@@ -134,6 +145,7 @@ fn edit_all(
             let patched =
                 apply_patch(&Value::Object(std::mem::take(config)), &Value::Object(proposal.patch.clone()));
             *config = patched.as_object().cloned().unwrap_or_default();
+            return Ok(TOOK);
         }
         "core" => {
             let listed: Vec<&str> = form.all("listed").collect();
@@ -213,31 +225,6 @@ fn leave_out(groups: &mut Groups<'_>, group: &ProposedGroup) {
     }
 }
 
-/// What came of the last step.
-fn outcome(language: Language, said: &str) -> Markup {
-    let not = |english, chinese| {
-        notice(
-            Standing::Warn,
-            language.say("Nothing was changed:", "未作更改："),
-            language.say(english, chinese),
-        )
-    };
-    let done = |english, chinese| notice(Standing::Ok, language.say(english, chinese), "");
-    match said {
-        "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
-        "name" => not("say into which group.", "请填写目标分组。"),
-        "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
-        "taken" => not(
-            "another group has this name. To put all tools there, merge them into it below.",
-            "已有同名分组。如需合并，请使用下方的“全部并入”。",
-        ),
-        "gone" => not("there is no such group any more.", "该分组已不存在。"),
-        "out" => done("The group is left out.", "已排除该分组。"),
-        "back" => done("They are let in again.", "已恢复。"),
-        _ => html! {},
-    }
-}
-
 fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Asked) -> Response {
     let language = place.visitor.language;
     let SetupPlan { proposal, preview, .. } = plan;
@@ -253,7 +240,7 @@ fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Aske
     };
     let folds = proposal.groups.iter().skip(slice.from).take(slice.to - slice.from);
     let content = html! {
-        (outcome(language, &asked.said))
+        (outcome(language, &asked.said, &asked.took))
         (warnings(language, &plan.warnings))
         @if is_new {
             form.notice method="post" action=(post) {

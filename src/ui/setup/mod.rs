@@ -6,6 +6,7 @@ mod groups;
 mod import;
 mod lists;
 mod matcher;
+mod outcome;
 mod presets;
 mod refused;
 mod review;

@@ -1,0 +1,71 @@
+//! What is said on the page of groups about the last step.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use crate::ui::language::{Language, counted};
+use crate::ui::parts::{State as Standing, notice};
+
+/// What is said when a proposal was taken.
+pub(super) const TOOK: &str = "took";
+
+/// Groups, core tools and toolsets of a config.
+pub(super) fn counts(config: &Map<String, Value>) -> [usize; 3] {
+    ["groups", "core", "toolsets"].map(|key| config.get(key).and_then(Value::as_array).map_or(0, Vec::len))
+}
+
+/// How many of each came, as a page is told of it.
+pub(super) fn added(before: [usize; 3], now: [usize; 3]) -> String {
+    let added = now.into_iter().zip(before).map(|(now, before)| now.saturating_sub(before).to_string());
+    added.collect::<Vec<_>>().join("-")
+}
+
+/// What came of the last step, where the page begins to be read.
+pub(super) fn outcome(language: Language, said: &str, took: &str) -> Markup {
+    let told = what_came(language, said, took);
+    html! { @if !said.is_empty() { div #said tabindex="-1" { (told) } } }
+}
+
+fn what_came(language: Language, said: &str, took: &str) -> Markup {
+    let not = |english, chinese| {
+        notice(
+            Standing::Warn,
+            language.say("Nothing was changed:", "未作更改："),
+            language.say(english, chinese),
+        )
+    };
+    let done = |english, chinese| notice(Standing::Ok, language.say(english, chinese), "");
+    match said {
+        TOOK => taken(language, took),
+        "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
+        "name" => not("say into which group.", "请填写目标分组。"),
+        "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
+        "taken" => not(
+            "another group has this name. To put all tools there, merge them into it below.",
+            "已有同名分组。如需合并，请使用下方的“全部并入”。",
+        ),
+        "gone" => not("there is no such group any more.", "该分组已不存在。"),
+        "out" => done("The group is left out.", "已排除该分组。"),
+        "back" => done("They are let in again.", "已恢复。"),
+        _ => html! {},
+    }
+}
+
+/// How much of a proposal was taken.
+fn taken(language: Language, took: &str) -> Markup {
+    let mut counts = took.split('-').map(|count| count.parse::<u64>().unwrap_or_default());
+    let mut next = || counts.next().unwrap_or_default();
+    let parts = [
+        counted(language, next(), "group", "groups", "个分组"),
+        counted(language, next(), "core tool", "core tools", "个核心工具"),
+        counted(language, next(), "toolset", "toolsets", "个工具集"),
+    ];
+    notice(
+        Standing::Ok,
+        language.say("The proposal is taken:", "已采用建议："),
+        html! {
+            (parts.join(language.say(", ", "，"))) (language.say(". ", "。"))
+            (language.say("They are in the draft: change what you like, then go on.", "已写入草稿：可自由修改，然后继续。"))
+        },
+    )
+}
