@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::text::hidden_characters;
+use super::text::{counted, hidden_characters};
 
 /// How many hidden characters the texts and keys of a value hold. Recurses as deep as the value is: uploads are bounded.
 pub fn hidden_in(value: &Value) -> usize {
@@ -20,6 +20,12 @@ pub fn hidden_in_text(raw: &str) -> usize {
         return 0;
     }
     serde_json::from_str(raw).map_or(0, |value| hidden_in(&value))
+}
+
+/// What is told of a tool whose texts hold so many hidden characters.
+pub fn told(hidden: usize) -> String {
+    let hidden = counted(hidden, "character that is not shown", "characters that are not shown");
+    format!("its texts hold {hidden}; what a model sees leaves that out")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::{Catalog, Change};
 use super::digest::Digest;
+use super::text::counted;
 use super::tool::{Tool, ToolKey};
 use super::warning::Warning;
 
@@ -119,7 +120,7 @@ pub fn told(change: &Change, admitted: &Admitted, settled: &Settled) -> (Vec<Str
     let mut warnings: Vec<Warning> =
         held.iter().take(MAX_TOLD).map(|name| Warning::new("tool_held", detail).for_tool(name)).collect();
     if held.len() > MAX_TOLD {
-        let detail = format!("{} more tools are held", held.len() - MAX_TOLD);
+        let detail = format!("{} held", counted(held.len() - MAX_TOLD, "more tool is", "more tools are"));
         warnings.push(Warning::new("more_warnings", detail));
     }
     if let Some(first) = settled.drop.first() {
@@ -147,7 +148,7 @@ pub fn told_moved(moved: &[ToolKey]) -> Vec<Warning> {
     };
     let mut warnings: Vec<Warning> = moved.iter().take(MAX_TOLD).map(told).collect();
     if moved.len() > MAX_TOLD {
-        let detail = format!("{} more tools were not taken", moved.len() - MAX_TOLD);
+        let detail = format!("{} not taken", counted(moved.len() - MAX_TOLD, "more tool was", "more tools were"));
         warnings.push(Warning::new("more_warnings", detail));
     }
     warnings

@@ -27,6 +27,11 @@ fn is_space(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 
+/// A count with its noun, for messages: `1 tool`, `2 tools`.
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// How many hidden characters a text holds.
 pub fn hidden_characters(text: &str) -> usize {
     if text.is_ascii() {

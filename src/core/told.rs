@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::grant::{View, ViewTool};
 use super::strict_room::StrictRoom;
 use super::target::{Target, TargetTool};
+use super::text::counted;
 use super::warning::Warning;
 
 /// Warnings of one kind about the tools of an array; more are counted.
@@ -69,7 +70,7 @@ fn bounded(mut warnings: Vec<Warning>, most: usize) -> Vec<Warning> {
     let more = warnings.len().saturating_sub(most);
     warnings.truncate(most);
     if let Some(code) = warnings.first().map(|warning| warning.code).filter(|_| more > 0) {
-        warnings.push(Warning::new(code, format!("the same holds for {more} more tools")));
+        warnings.push(Warning::new(code, format!("the same holds for {}", counted(more, "more tool", "more tools"))));
     }
     warnings
 }

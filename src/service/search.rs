@@ -19,7 +19,7 @@ use crate::core::grant::{View, ViewTool};
 use crate::core::lexical::Unmet;
 use crate::core::matches::{self, Confidence, Found, Scored};
 use crate::core::plan::Plan;
-use crate::core::text::{clip, one_line};
+use crate::core::text::{clip, counted, one_line};
 use crate::core::tokens;
 use crate::core::tool_text;
 use crate::core::warm::WarmSet;
@@ -492,7 +492,8 @@ fn hint(groups: &[GroupCount], more: usize, found: &Found, misses: u64) -> Strin
         hint.push_str(&again(misses));
     }
     if more > 0 {
-        hint.push_str(&format!(" There are {more} more groups."));
+        let more = counted(more, "more group is", "more groups are");
+        hint.push_str(&format!(" {more} not named here."));
     }
     hint
 }

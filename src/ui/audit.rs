@@ -4,8 +4,8 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::Value;
 
+use super::deeds::{deed, detail};
 use super::keys::tabs;
 use super::language::{Language, time};
 use super::layout::{Section, global_page, kind_name, with_query};
@@ -14,7 +14,6 @@ use super::shown;
 use super::visitor::{Visitor, base};
 use crate::core::id::{Id, Scope};
 use crate::core::keys::KeyId;
-use crate::core::text::clip;
 use crate::http::problem::Problem;
 use crate::service::{AUDIT_ACTIONS, AuditDocument, AuditListQuery, AuditPage, Toolrack};
 
@@ -130,7 +129,9 @@ fn filters(language: Language, asked: &Asked) -> Markup {
                     label for="a-action" { (language.say("What", "操作")) }
                     select #a-action name="action" {
                         option value="" { (language.say("everything", "全部")) }
-                        @for action in AUDIT_ACTIONS { option value=(action) selected[action == asked.action] { (action) } }
+                        @for action in AUDIT_ACTIONS {
+                            option value=(action) selected[action == asked.action] { (deed(language, action)) }
+                        }
                     }
                 }
                 button.btn type="submit" { (language.say("Filter", "筛选")) }
@@ -190,6 +191,7 @@ fn list(visitor: &Visitor, asked: &Asked, page: &AuditPage) -> Markup {
 fn row(visitor: &Visitor, entry: &AuditDocument) -> Markup {
     let language = visitor.language;
     let is_key = entry.actor.parse::<KeyId>().is_ok();
+    let told = detail(language, &entry.summary);
     html! {
         tr {
             th.when scope="row" { (time(entry.at_ms)) }
@@ -199,7 +201,10 @@ fn row(visitor: &Visitor, entry: &AuditDocument) -> Markup {
                 @if is_key && visitor.is_admin() { a href={"/ui/keys/" (entry.actor)} { (entry.actor) } }
                 @else { (entry.actor) }
             }
-            td.full { (detail(&entry.summary)) @if let (Some(before), Some(after)) = (&entry.before, &entry.after) {
+            td.full {
+                (deed(language, &entry.action))
+                @if !told.is_empty() { (language.say(": ", "：")) (told) }
+                @if let (Some(before), Some(after)) = (&entry.before, &entry.after) {
                 " " span.note.mono { (version(before)) " → " (version(after)) }
             } }
         }
@@ -224,36 +229,4 @@ fn subject(entry: &AuditDocument) -> Markup {
 /// The beginning of a version, which may be a long hash.
 fn version(version: &str) -> String {
     if version.is_empty() { "–".to_owned() } else { version.chars().take(8).collect() }
-}
-
-/// Names and numbers of a change: `added 3 (a, b, c)`, `overlap_seconds 60`. Nothing for lists that are empty.
-fn detail(summary: &Value) -> Markup {
-    let parts: Vec<String> = summary
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| part(value).map(|text| format!("{} {text}", key.replace('_', " "))))
-        .collect();
-    html! { (parts.join("; ")) }
-}
-
-fn part(value: &Value) -> Option<String> {
-    let names = |list: &[Value]| {
-        let names: Vec<_> =
-            list.iter().filter_map(Value::as_str).take(5).map(|name| clip(name, 60)).collect();
-        names.join(", ")
-    };
-    match value {
-        Value::Object(counted) => {
-            let count = counted.get("count").and_then(Value::as_u64).filter(|count| *count > 0)?;
-            let list = counted.get("names").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let more = if count > 5 { ", …" } else { "" };
-            Some(format!("{count} ({}{more})", names(list)))
-        }
-        Value::Array(list) => Some(names(list)).filter(|names| !names.is_empty()),
-        Value::String(text) => Some(clip(text, 120).into_owned()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(is) => Some(is.to_string()),
-        Value::Null => None,
-    }
 }

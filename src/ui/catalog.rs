@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::language::{Language, number, time};
+use super::language::{Language, counted, number, time};
 use super::layout::{Section, page, with_query};
-use super::parts::{State as Standing, card, empty, head, notice, tag};
+use super::parts::{State as Standing, card, empty, head, notice, tag, token_count, tools};
 use super::shown;
 use super::visitor::Place;
 use crate::core::id::Scope;
@@ -101,14 +101,15 @@ pub(super) async fn show(
 }
 
 fn about(language: Language, found: &BrowsePage) -> Markup {
-    let (tools, groups) = (number(found.tools), number(found.groups.len()));
-    let tokens = number(found.tokens);
+    let tools = tools(language, found.tools);
+    let groups = counted(language, found.groups.len(), "group", "groups", "个分组");
+    let tokens = token_count(language, found.tokens);
     let version = found.version.chars().take(8).collect::<String>();
     let text = match language {
         Language::English => {
-            format!("{tools} tools in {groups} groups, {tokens} tokens as full definitions. Version ")
+            format!("{tools} in {groups}, {tokens} as full definitions. Version ")
         }
-        Language::Chinese => format!("{groups} 个分组共 {tools} 个工具，完整定义为 {tokens} 词元。版本 "),
+        Language::Chinese => format!("{groups}共 {tools}，完整定义为 {tokens}。版本 "),
     };
     html! { (text) code title=(found.version) { (version) } }
 }
@@ -116,11 +117,13 @@ fn about(language: Language, found: &BrowsePage) -> Markup {
 /// That changes wait, and where they are decided on.
 fn waiting(place: &Place, held: usize) -> Markup {
     let language = place.visitor.language;
-    let text = match (language, held) {
-        (Language::English, 1) => "1 changed tool waits for approval.".to_owned(),
-        (Language::English, _) => format!("{} changed tools wait for approval.", number(held)),
-        (Language::Chinese, _) => format!("{} 个已变更的工具等待批准。", number(held)),
-    };
+    let text = counted(
+        language,
+        held,
+        "changed tool waits for approval.",
+        "changed tools wait for approval.",
+        "个已变更的工具等待批准。",
+    );
     notice(
         Standing::Warn,
         text,

@@ -8,6 +8,7 @@ mod assets;
 mod audit;
 mod catalog;
 mod chart;
+mod deeds;
 mod explain;
 mod form;
 mod key;
@@ -25,6 +26,7 @@ mod session;
 mod sessions;
 mod setup;
 mod sign_in;
+mod skill;
 mod tool;
 mod translate;
 mod turn;
@@ -59,6 +61,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<AppState>)> {
         ("/ui/{kind}/{id}/sessions", get(sessions::show)),
         ("/ui/{kind}/{id}/sessions/{session}", get(session::show).post(session::change)),
         ("/ui/{kind}/{id}/playground", get(playground::show)),
+        ("/ui/{kind}/{id}/setup/skill", get(skill::text)),
     ];
     routes.extend(setup::routes());
     routes

@@ -2,7 +2,7 @@
 
 use maud::{Markup, Render, html};
 
-use super::language::{Language, number, percent};
+use super::language::{Language, counted, number, percent};
 use super::translate::tell_warning;
 use crate::core::warning::Warning;
 
@@ -82,8 +82,7 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
             summary {
                 (mark(State::Warn))
                 strong {
-                    (number(warnings.len())) " "
-                    (language.say(if warnings.len() == 1 { "warning" } else { "warnings" }, "条警告"))
+                    (counted(language, warnings.len(), "warning", "warnings", "条警告"))
                 }
             }
             ul.lines {
@@ -104,11 +103,12 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
 
 /// A number of tools, as a sentence has it.
 pub(super) fn tools(language: Language, count: usize) -> String {
-    match (language, count) {
-        (Language::English, 1) => "1 tool".to_owned(),
-        (Language::English, _) => format!("{} tools", number(count)),
-        (Language::Chinese, _) => format!("{} 个工具", number(count)),
-    }
+    counted(language, count, "tool", "tools", "个工具")
+}
+
+/// A number of tokens, as a sentence has it.
+pub(super) fn token_count(language: Language, count: impl TryInto<u64>) -> String {
+    counted(language, count, "token", "tokens", "词元")
 }
 
 /// Which entries of a list a page of it shows.
@@ -188,7 +188,9 @@ pub(super) fn named_token_bar(language: Language, shares: &[(Share, &str)], size
     let sent = shares.iter().filter(|(share, _)| share.class != "rest");
     let sent: u64 = sent.map(|(share, _)| share.tokens).sum();
     let label = match language {
-        Language::English => format!("{} of {} tokens are sent", number(sent), number(whole)),
+        Language::English => {
+            format!("{} of {} sent", number(sent), counted(language, whole, "token is", "tokens are", ""))
+        },
         Language::Chinese => format!("共 {} 词元，发送 {}", number(whole), number(sent)),
     };
     let mut at = 0;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::explain::hits;
 use super::language::{Language, number};
 use super::layout::{Section, page};
-use super::parts::{State as Standing, head, notice, warnings};
+use super::parts::{State as Standing, head, notice, token_count, warnings};
 use super::reasons::{reason, still_works};
 use super::translate::tell;
 use super::visitor::Place;
@@ -256,10 +256,7 @@ fn nothing(place: &Place, result: &QueryResult) -> Markup {
 fn read_by_model(language: Language, answer: &SearchAnswer) -> Markup {
     let Some(formed) = &answer.answer else { return html! {} };
     let text: String = serde_json::from_str(formed.content.get()).unwrap_or_default();
-    let tokens = match language {
-        Language::English => format!("{} tokens", number(formed.tokens)),
-        Language::Chinese => format!("{} 词元", number(formed.tokens)),
-    };
+    let tokens = token_count(language, formed.tokens);
     let content = html! {
         details.fold {
             summary { (language.say("The answer as the model reads it", "模型读到的应答")) span.note { (tokens) } }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::language::{Language, number, time};
 use super::layout::{Section, page, with_query};
-use super::parts::{State as Standing, card, head, notice, tag, warnings};
+use super::parts::{State as Standing, card, head, notice, tag, token_count, warnings};
 use super::visitor::Place;
 use super::{pretty, shown};
 use crate::core::format::Format;
@@ -44,7 +44,7 @@ pub(super) async fn show(
     let about = html! {
         a href=(catalog) { (language.say("Catalog", "工具目录")) } " / "
         a href=(with_query(&catalog, &[("group", &sheet.group)])) { (sheet.group) } " · "
-        (number(sheet.tokens)) " " (language.say("tokens as", "词元，格式")) " " (sheet.format)
+        (token_count(language, sheet.tokens)) (language.say(" as ", "，格式 ")) (sheet.format)
     };
     let content = html! {
         (head(&sheet.name, about, Some(states(language, &sheet))))

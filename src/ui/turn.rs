@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::language::{Language, number};
-use super::parts::{Share, card, saved, token_bar};
+use super::parts::{Share, card, saved, token_bar, token_count};
 use crate::service::Turn;
 
 /// Longest array that a page shows, in bytes; one with every tool of a large catalog would make a browser wait.
@@ -73,13 +73,14 @@ fn listing(language: Language, answer: &Value) -> Markup {
         let content = html! { p.body.note { (language.say("There is none: nothing is deferred, or it is off.", "没有清单：没有延迟工具，或清单已关闭。")) } };
         return card(title, "", &content);
     };
-    let tokens = number(answer.pointer("/listing/tokens").and_then(Value::as_u64).unwrap_or_default());
+    let count = answer.pointer("/listing/tokens").and_then(Value::as_u64).unwrap_or_default();
+    let tokens = token_count(language, count);
     let inside = answer.pointer("/listing/placement").and_then(Value::as_str) == Some("bridge");
     let note = match (language, inside) {
-        (Language::English, true) => format!("{tokens} tokens, inside the search tool"),
-        (Language::English, false) => format!("{tokens} tokens, beside the tools"),
-        (Language::Chinese, true) => format!("{tokens} 词元，位于搜索工具内"),
-        (Language::Chinese, false) => format!("{tokens} 词元，与工具并列"),
+        (Language::English, true) => format!("{tokens}, inside the search tool"),
+        (Language::English, false) => format!("{tokens}, beside the tools"),
+        (Language::Chinese, true) => format!("{tokens}，位于搜索工具内"),
+        (Language::Chinese, false) => format!("{tokens}，与工具并列"),
     };
     card(title, note, &html! { pre tabindex="0" { (text) } })
 }

@@ -81,7 +81,7 @@ async fn names_that_deceive_are_told_where_they_are_typed() {
     let groups = of(&user, "setup/groups");
     for (name, why) in [
         ("*", "`*` already means everything"),
-        ("mail\u{202e}liam", "a character that nobody sees"),
+        ("mail\u{202e}liam", "1 character that nobody sees"),
         ("\u{200b}\u{2060}", "2 characters that nobody sees"),
     ] {
         for form in [[("do", "edit"), ("description", "x")], [("do", "move"), ("tool", "open_page")]] {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::core::format::ingest::{EntryLimits, Rejected, read_entries};
-use crate::core::hidden::hidden_in_text;
+use crate::core::hidden::{hidden_in_text, told};
 use crate::core::schema::takes_object;
 use crate::core::suspicion;
+use crate::core::text::counted;
 use crate::core::tool::{Tool, ToolKey};
 use crate::core::warning::Warning;
 
@@ -42,7 +43,7 @@ pub fn read_upload<'a>(entries: impl Iterator<Item = &'a str>, limits: EntryLimi
     }
     let untold = upload.suspicious.saturating_sub(suspicion::MAX_TOOLS);
     if untold > 0 {
-        let detail = format!("{untold} more tools have suspicious texts");
+        let detail = format!("{} suspicious texts", counted(untold, "more tool has", "more tools have"));
         upload.warnings.push(Warning::new("more_warnings", detail));
     }
     upload
@@ -103,7 +104,7 @@ impl Upload {
 /// The warning about a tool whose texts hold characters that nobody sees.
 fn hidden_warning(tool: &Tool) -> Option<Warning> {
     let hidden = hidden_in_text(tool.body());
-    let detail = format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
+    let detail = told(hidden);
     (hidden > 0).then(|| Warning::new("hidden_characters", detail))
 }
 

@@ -34,6 +34,7 @@ use self::detect::{Found, Part, detect};
 use self::settings::Config;
 use self::told::Told;
 use super::json::{JsonLimits, check};
+use super::text::counted;
 use super::warning::{FieldError, Warning};
 
 /// Most tools of one import: five times what a catalog holds by default.
@@ -203,7 +204,11 @@ fn read_one(
             }
             if !others.is_empty() {
                 let shown: Vec<&str> = others.iter().take(20).map(String::as_str).collect();
-                let detail = format!("{} other sections were not read: {}", others.len(), shown.join(", "));
+                let detail = format!(
+                    "{} not read: {}",
+                    counted(others.len(), "other section was", "other sections were"),
+                    shown.join(", ")
+                );
                 out.told.add("unknown_import_key", at, detail);
             }
             Ok(Kind::Hermes)

@@ -1,5 +1,6 @@
 //! The warnings of one import, as many as somebody reads.
 
+use crate::core::text::counted;
 use crate::core::warning::Warning;
 
 /// Most warnings that are told one by one.
@@ -38,7 +39,7 @@ impl Told {
     pub(super) fn finish(mut self) -> Vec<Warning> {
         if self.more > 0 {
             self.list
-                .push(Warning::new("more_warnings", format!("{} more warnings are not told", self.more)));
+                .push(Warning::new("more_warnings", format!("{} not told", counted(self.more, "more warning is", "more warnings are"))));
         }
         self.list
     }

@@ -8,7 +8,7 @@ use super::reader::{Reader, shorten};
 use super::rules::Rule;
 use super::values::{Group, Toolset};
 use crate::core::selector::{MAX_SELECTOR_CHARS, Selector};
-use crate::core::text::is_hidden;
+use crate::core::text::{counted, is_hidden};
 
 /// Most entries of a list of names or selectors, and most tools with aliases: the most tools of a catalog.
 const MAX_ENTRIES: usize = 20_000;
@@ -166,8 +166,10 @@ pub fn name_fault(name: &str) -> Option<String> {
     match name.chars().filter(is_unseen).count() {
         0 if name.trim() == "*" => Some("`*` already means everything".to_owned()),
         0 => None,
-        1 => Some("the name holds a character that nobody sees; write it without".to_owned()),
-        unseen => Some(format!("the name holds {unseen} characters that nobody sees; write it without them")),
+        unseen => {
+            let unseen = counted(unseen, "character that nobody sees", "characters that nobody sees");
+            Some(format!("the name holds {unseen}; write it without"))
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
+use crate::core::text::counted;
 use crate::core::warning::{FieldError, Warning, pointer_push};
 
 /// Most faults, and most warnings, that one reading reports one by one: a hostile body of a million faults
@@ -58,11 +59,12 @@ impl Reader {
     /// The faults and the warnings, each list closed by an entry that counts what it leaves out.
     pub(super) fn finish(mut self) -> (Vec<FieldError>, Vec<Warning>) {
         if self.more_errors > 0 {
-            let detail = format!("{} more faults are not listed", self.more_errors);
+            let detail = format!("{} not listed", counted(self.more_errors, "more fault is", "more faults are"));
             self.errors.push(FieldError::new("", "more_faults", detail));
         }
         if self.more_warnings > 0 {
-            let detail = format!("{} more warnings are not listed", self.more_warnings);
+            let detail =
+                format!("{} not listed", counted(self.more_warnings, "more warning is", "more warnings are"));
             self.warnings.push(Warning::new("more_warnings", detail));
         }
         (self.errors, self.warnings)

@@ -9,6 +9,7 @@ use crate::core::listing::{self, Form, GroupCost, ListedGroup};
 use crate::core::plan::{Plan, listed_groups, listing_budget};
 use crate::core::policy::{ListingPlacement, Policy, Switch, WarmPolicy};
 use crate::core::target::Target;
+use crate::core::text::counted;
 use crate::core::tokens::TokenEstimate;
 use crate::core::warning::Warning;
 
@@ -212,7 +213,11 @@ fn reason(view: &View, plan: &Plan, policy: &Policy, budget: usize) -> String {
         (_, 0) if tools == 0 => "No tool is left to send.".to_owned(),
         (_, 0) if view.tools.iter().all(|tool| tool.core) => "Every tool is core.".to_owned(),
         (_, 0) if tools <= policy.min_catalog_size as usize => {
-            format!("{tools} tools are no more than `min_catalog_size` ({}).", policy.min_catalog_size)
+            format!(
+                "{} no more than `min_catalog_size` ({}).",
+                counted(tools, "tool is", "tools are"),
+                policy.min_catalog_size
+            )
         }
         (_, 0) => format!("The deferred schemas cost less than {} % of the window.", policy.activation_pct),
         (None, _) => "`listing` is off.".to_owned(),

@@ -15,7 +15,7 @@ use crate::core::profile::Profile;
 use crate::core::schema::{Validator, takes_object};
 use crate::core::suspicion;
 use crate::core::target::{Target, TargetTool};
-use crate::core::text::{clip, one_line};
+use crate::core::text::{clip, counted, one_line};
 
 /// Characters of a description that are read for what it says, and those that are shown.
 const READ_CHARS: usize = 400;
@@ -87,7 +87,7 @@ fn inspected(tool: &CatalogTool, profiles: &[Profile], vocabulary: &mut Vocabula
         .extend(suspicion::warning(own.body()).map(|found| Remark::new(Kind::SuspiciousText, found.detail)));
     let hidden = hidden_in_text(own.body());
     if hidden > 0 {
-        remarks.push(Remark::new(Kind::HiddenCharacters, format!("{hidden} characters that are not shown.")));
+        remarks.push(Remark::new(Kind::HiddenCharacters, format!("{}.", counted(hidden, "character that is not shown", "characters that are not shown"))));
     }
     schema_remarks(tool, &schema, parameters, &mut remarks);
     target_remarks(tool, profiles, &mut remarks);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::core::catalog::{Catalog, CatalogTool, listing_line};
 use crate::core::grant::{View, ViewTool};
-use crate::core::hidden::hidden_in_text;
+use crate::core::hidden::{self, hidden_in_text};
 use crate::core::id::Scope;
 use crate::core::text::{clip, one_line};
 use crate::core::tool::ToolKey;
@@ -355,9 +355,7 @@ fn warnings(catalog: &Catalog, tool: &CatalogTool) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = suspicion::warning(tool.tool.body()).into_iter().collect();
     let hidden = hidden_in_text(tool.tool.body());
     if hidden > 0 {
-        let detail =
-            format!("its texts hold {hidden} characters that are not shown; no model gets to see them");
-        warnings.push(Warning::new("hidden_characters", detail));
+        warnings.push(Warning::new("hidden_characters", hidden::told(hidden)));
     }
     warnings.extend(lookalike::warnings(catalog, |other| *other == key));
     warnings

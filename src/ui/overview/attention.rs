@@ -107,7 +107,11 @@ fn unfound(language: Language, overview: &Overview) -> Option<Line> {
         href: "#never".to_owned(),
         title: match language {
             Language::English => {
-                format!("{} of {} tools were never found", number(never.count), number(never.of))
+                format!(
+                    "{} of {} never found",
+                    number(never.count),
+                    counted(language, never.of, "tool was", "tools were", "")
+                )
             }
             Language::Chinese => {
                 format!("{} 个工具中有 {} 个从未被找到", number(never.of), number(never.count))

@@ -6,6 +6,7 @@ use crate::core::id::Scope;
 use crate::ui::language::Language;
 use crate::ui::parts::{card, empty};
 use crate::ui::scopes::first_steps;
+use crate::ui::skill;
 use crate::ui::visitor::Place;
 
 /// A scope without tools and without requests.
@@ -28,6 +29,7 @@ pub(super) fn first_run(place: &Place) -> Markup {
             ))
         }
         (first_steps(language))
+        (skill::about(place))
         (card(language.say("Or from a terminal", "或使用终端"), copy(language), &html! {
             pre #import-command tabindex="0" { "toolrack import tools.json " (option) " " (place.scope.id()) }
         }))
@@ -59,5 +61,8 @@ pub(super) fn unused(place: &Place, days: u32) -> Markup {
             a.btn href="/docs" { (language.say("How agents ask", "代理如何请求")) }
         }
     };
-    html! { section.card { (empty(language.say("Ready, and not asked yet", "已就绪，尚无请求"), text, Some(ways))) } }
+    html! {
+        section.card { (empty(language.say("Ready, and not asked yet", "已就绪，尚无请求"), text, Some(ways))) }
+        (skill::about(place))
+    }
 }

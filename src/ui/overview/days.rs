@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{attention, days_of};
 use crate::service::{Attention, Latency, Overview, UsageNumbers};
 use crate::ui::chart::{Chart, Series};
-use crate::ui::language::{Language, day, number, percent, short};
+use crate::ui::language::{Language, counted, day, number, percent, short};
 use crate::ui::parts::card;
 use crate::ui::reasons::reason;
 use crate::ui::visitor::Place;
@@ -176,7 +176,7 @@ fn latency(language: Language, overview: &Overview, days: &Days<'_>) -> Markup {
         @if let (Some(p50), Some(p95)) = (p50_ms, p95_ms) {
             footer {
                 @match language {
-                    Language::English => { "Assembling a turn took " (milliseconds(p50)) " (p95 " (milliseconds(p95)) ") over " (number(count)) " turns." },
+                    Language::English => { "Assembling a turn took " (milliseconds(p50)) " (p95 " (milliseconds(p95)) ") over " (counted(language, count, "turn", "turns", "")) "." },
                     Language::Chinese => { "组装一个回合用时 " (milliseconds(p50)) "（p95 " (milliseconds(p95)) "），共 " (number(count)) " 个回合。" },
                 }
             }
@@ -226,7 +226,9 @@ fn breaks(language: Language, overview: &Overview, days: &Days<'_>) -> Markup {
         return card(title, "", &none(text));
     }
     let note = match language {
-        Language::English => format!("{} in {} turns", number(all), number(totals.assemblies)),
+        Language::English => {
+            format!("{} in {}", number(all), counted(language, totals.assemblies, "turn", "turns", ""))
+        },
         Language::Chinese => format!("{} 个回合中 {} 次", number(totals.assemblies), number(all)),
     };
     let content = html! {

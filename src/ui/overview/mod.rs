@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use self::days::Days;
-use super::language::{Language, number, percent, short};
+use super::language::{Language, counted, number, percent, short};
 use super::layout::{Section, kind_name, page};
 use super::parts::{Share, State as Standing, figure, head, named_token_bar, notice, saved};
 use super::reasons::still_works;
@@ -234,7 +234,7 @@ fn hero(language: Language, totals: &UsageNumbers) -> Markup {
 fn figures(place: &Place, totals: &UsageNumbers) -> Markup {
     let language = place.visitor.language;
     let sessions = html! {
-        a href=(place.path("sessions")) { (number(totals.sessions)) " " (language.say(if totals.sessions == 1 { "session" } else { "sessions" }, "个会话")) }
+        a href=(place.path("sessions")) { (counted(language, totals.sessions, "session", "sessions", "个会话")) }
         (language.say(" began", "开始"))
     };
     let lost = if totals.saved < 0 { "−" } else { "" };
@@ -245,7 +245,9 @@ fn figures(place: &Place, totals: &UsageNumbers) -> Markup {
     };
     let missed = totals.missed_percent.map_or_else(|| "–".to_owned(), |share| format!("{share:.1} %"));
     let of_queries = match language {
-        Language::English => format!("{} of {} queries", number(totals.missed), number(totals.queries)),
+        Language::English => {
+            format!("{} of {}", number(totals.missed), counted(language, totals.queries, "query", "queries", ""))
+        },
         Language::Chinese => format!("{} 个查询中的 {} 个", number(totals.queries), number(totals.missed)),
     };
     let latency = totals.search_latency;
@@ -270,7 +272,7 @@ fn figures(place: &Place, totals: &UsageNumbers) -> Markup {
                 (figure(
                     language.say("Prompt cache kept", "提示缓存保持"),
                     percent(kept, totals.assemblies),
-                    html! { (number(breaks)) " " (language.say(if breaks == 1 { "break" } else { "breaks" }, "次中断")) },
+                    counted(language, breaks, "break", "breaks", "次中断"),
                 ))
             }
         }

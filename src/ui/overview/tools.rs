@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::service::{MissedQueryDocument, Overview, ToolUse, UnfoundTool};
 use crate::ui::language::{Language, number, time};
 use crate::ui::layout::with_query;
-use crate::ui::parts::{State as Standing, card, part, tag};
+use crate::ui::parts::{State as Standing, card, part, tag, token_count};
 use crate::ui::visitor::Place;
 
 /// Rows that are shown before the rest is folded.
@@ -171,7 +171,7 @@ fn never(place: &Place, overview: &Overview) -> Markup {
                             a.name href=(with_query(&place.path("catalog/tool"), &[("name", &tool.name)])) { (tool.name) }
                             " " span.note { (tool.group) }
                         }
-                        span.note { (number(tool.tokens)) " " (language.say("tokens", "词元")) }
+                        span.note { (token_count(language, tool.tokens)) }
                     }
                 }
             }

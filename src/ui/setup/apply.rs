@@ -14,9 +14,10 @@ use super::taken::{identity, rejoined, stored_tools};
 use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::problem::{Code, Problem};
 use crate::service::{CatalogWritten, NameList, SetupApplied, SetupApply, SetupDraft, Toolrack, as_array};
-use crate::ui::language::{Language, number};
+use crate::ui::language::{Language, counted, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{Slice, State as Standing, card, notice, pager, warnings};
+use crate::ui::skill;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
@@ -178,7 +179,7 @@ fn apply_page(
         }
         (warnings(language, &all_warnings))
         div.columns.wide-left {
-            (card(language.say("Config", "配置"), html! { (number(changes)) " " (language.say(if changes == 1 { "key changes" } else { "keys change" }, "项变更")) }, &html! {
+            (card(language.say("Config", "配置"), counted(language, changes, "key changes", "keys change", "项变更"), &html! {
                 @if lines.is_empty() { p.body { (language.say("stays as it is", "保持不变")) } }
                 @else { (diff_list(&lines)) }
             }))
@@ -192,6 +193,7 @@ fn apply_page(
                     a href=(place.path("setup/versions")) { (language.say("Earlier versions", "历史版本")) }
                     (language.say(" can be put back.", "可以恢复。"))
                 }))
+                (skill::about(place))
             }
         }
     };

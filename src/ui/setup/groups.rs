@@ -21,7 +21,7 @@ use crate::service::{PreviewAnswer, SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::{Language, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{
-    Share, Slice, State as Standing, card, notice, pager, tag, token_bar, tools, warnings,
+    Share, Slice, State as Standing, card, pager, tag, token_bar, token_count, tools, warnings,
 };
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -296,7 +296,7 @@ fn fold(place: &Place, draft: &SetupDraft, group: &ProposedGroup, asked: &Asked)
                 (group.name) " "
                 @if group.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
                 span.note {
-                    (tools(language, group.tools.len())) (language.say(", ", "，")) (number(group.tokens)) (language.say(" tokens", " 词元"))
+                    (tools(language, group.tools.len())) (language.say(", ", "，")) (token_count(language, group.tokens))
                     @if let Some(listing) = &group.listing { (language.say(", listing ", "，清单 ")) (number(listing.full)) }
                 }
             }
@@ -368,7 +368,7 @@ fn core(place: &Place, draft: &SetupDraft, proposal: &Proposal) -> Markup {
                             input type="hidden" name="listed" value=(selector);
                             input type="checkbox" name="selector" value=(selector) checked[entry.origin == Origin::Existing];
                             " " span.name { (selector) } " "
-                            span.note { (number(entry.tokens)) (language.say(" tokens. ", " 词元。")) (tell(language, &entry.reason)) }
+                            span.note { (token_count(language, entry.tokens)) (language.say(". ", "。")) (tell(language, &entry.reason)) }
                         }
                     }
                 }

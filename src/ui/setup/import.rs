@@ -21,6 +21,7 @@ use crate::ui::form::Form;
 use crate::ui::go;
 use crate::ui::language::{Language, counted};
 use crate::ui::parts::{State as Standing, card, notice};
+use crate::ui::skill;
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
@@ -233,6 +234,7 @@ fn import_page(
                 (imported_servers(place, draft))
             }
         }
+        (skill::about(place))
     };
     let about = language.say(
         "A tool list in any common format, an mcp.json, another program's settings, or a live MCP server. It goes into a draft; agents get none of it before you apply.",

@@ -14,7 +14,7 @@ use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::remarks::{Kind, ReviewedTool, Severity};
 use crate::http::problem::Problem;
 use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupDraft, Toolrack};
-use crate::ui::language::{Language, number};
+use crate::ui::language::{Language, counted, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{Slice, State as Standing, empty, notice, pager, tag, tools, warnings};
 use crate::ui::translate::tell;
@@ -197,7 +197,7 @@ fn outcome(place: &Place, filter: &Filter, draft: &SetupDraft) -> Markup {
     let (count, left) =
         (filter.count.parse::<usize>().unwrap_or_default(), filter.left.parse::<usize>().unwrap_or_default());
     let many = tools(language, count - left.min(count));
-    let is = if count - left.min(count) == 1 { "is" } else { "are" };
+    let many_are = counted(language, count - left.min(count), "tool is", "tools are", "个工具");
     let done = |english: String, chinese: String| {
         let text = if language == Language::English { english } else { chinese };
         notice(Standing::Ok, text, "")
@@ -242,15 +242,15 @@ fn outcome(place: &Place, filter: &Filter, draft: &SetupDraft) -> Markup {
             "other tools match by now than were shown. This is what matches.",
             "匹配的工具已与所示不同，以下为当前结果。",
         ),
-        "exclude" => done(format!("{many} {is} left out."), format!("已排除{many}。")),
-        "core" => done(format!("{many} {is} core."), format!("已将{many}设为核心。")),
+        "exclude" => done(format!("{many_are} left out."), format!("已排除{many}。")),
+        "core" => done(format!("{many_are} core."), format!("已将{many}设为核心。")),
         "alias" => done(format!("{many} got the alias."), format!("已为{many}添加别名。")),
         "include" => html! {
-            @if count > left { (done(format!("{many} {is} let in again."), format!("已恢复{many}。"))) }
+            @if count > left { (done(format!("{many_are} let in again."), format!("已恢复{many}。"))) }
             (stay("deny", "left out by an entry for several tools, by `allow`, or by the other scope's config. ", "仍因涵盖多个工具的条目、`allow` 或另一范围的配置而被排除。"))
         },
         "uncore" => html! {
-            @if count > left { (done(format!("{many} {is} no longer core."), format!("已取消{many}的核心。"))) }
+            @if count > left { (done(format!("{many_are} no longer core."), format!("已取消{many}的核心。"))) }
             (stay("core", "core by an entry for several tools, by the other scope's config, or because they say so themselves. ", "仍因涵盖多个工具的条目、另一范围的配置或工具自身声明而为核心。"))
         },
         _ => html! {},
@@ -276,8 +276,8 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
     let language = place.visitor.language;
     let about = match language {
         Language::English => format!(
-            "{} of {} have remarks. None of them blocks you; each makes a tool harder to find, to call or to trust.",
-            number(answer.with_remarks),
+            "{} a remark, of {} in all. None of them blocks you; each makes a tool harder to find, to call or to trust.",
+            counted(language, answer.with_remarks, "tool has", "tools have", ""),
             number(answer.reviewed)
         ),
         Language::Chinese => format!(

@@ -64,7 +64,8 @@ pub(super) async fn show(
                             (language.say("Version ", "版本 ")) (version.revision) " "
                             @if version.current { (tag(Standing::Ok, language.say("in force", "当前"))) }
                             span.note {
-                                (time(version.at_ms)) " UTC"
+                                @if version.revision == 0 { (language.say("empty, before the first write", "首次写入之前，为空")) }
+                                @else { (time(version.at_ms)) " UTC" }
                                 @if !version.actor.is_empty() { ", " (names.get(&version.actor).unwrap_or(&version.actor)) }
                                 @if !version.current {
                                     ", " (counted(language, differing(&now, &version.config), "key differs", "keys differ", "项不同"))

@@ -139,6 +139,8 @@ pub(super) const ROWS: &[Row] = &[
     ("{} is taken as per cent; if a share is meant, write {}", "{0} 视为百分比；如指比例，请写 {1}"),
     ("`{}` stands at {} too; the later holds", "`{0}` 也在 {1} 处出现；以后者为准"),
     ("the group `{}` stands at {} too; the later holds", "分组 `{0}` 也在 {1} 处出现；以后者为准"),
+    ("{} other section was not read: {}", "另有 {0} 个部分未读取：{1}"),
+    ("{} more warning is not told", "另有 {0} 条提示未显示"),
     ("{} other sections were not read: {}", "另有 {0} 个部分未读取：{1}"),
     ("{} more warnings are not told", "另有 {0} 条提示未显示"),
     // Of values that do not fit.

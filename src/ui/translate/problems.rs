@@ -63,11 +63,8 @@ pub(super) const ROWS: &[Row] = &[
         "选择符不能为空；请填写工具名、`前缀*`、`@分组` 或 `*`",
     ),
     ("`*` already means everything", "`*` 已表示全部"),
-    ("the name holds a character that nobody sees; write it without", "名称含有一个不可见字符；请去掉"),
-    (
-        "the name holds {} characters that nobody sees; write it without them",
-        "名称含有 {0} 个不可见字符；请去掉",
-    ),
+    ("the name holds {} character that nobody sees; write it without", "名称含有 {0} 个不可见字符；请去掉"),
+    ("the name holds {} characters that nobody sees; write it without", "名称含有 {0} 个不可见字符；请去掉"),
     (
         "`***` stands for a stored value, and none is stored for this command line; send the value itself",
         "`***` 代表已保存的值，但此命令行没有已保存的值；请填写该值",

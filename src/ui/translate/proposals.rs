@@ -28,6 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     ("`enabled` is off: every tool is sent", "`enabled` 已关闭：发送全部工具"),
     ("No tool is left to send", "没有可发送的工具"),
     ("Every tool is core", "所有工具都是核心"),
+    ("{} tool is no more than `min_catalog_size` ({})", "{0} 个工具不超过 `min_catalog_size`（{1}）"),
     ("{} tools are no more than `min_catalog_size` ({})", "{0} 个工具不超过 `min_catalog_size`（{1}）"),
     ("The deferred schemas cost less than {} % of the window", "延迟加载的模式占窗口不到 {0}%"),
     ("`listing` is off", "`listing` 已关闭"),

@@ -93,6 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     ("Look whether the tool takes arguments", "请确认此工具是否需要参数"),
     // What a remark says.
+    ("{} character that is not shown", "{0} 个不可见字符"),
     ("{} characters that are not shown", "{0} 个不可见字符"),
     ("The root of the schema is no object", "模式的根不是对象"),
     ("The schema cannot be used: {}", "模式无法使用：{0}"),

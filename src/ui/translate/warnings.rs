@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
         "用户和项目都有 `{0}`；采用项目的定义（其中写明 override）",
     ),
     (
-        "its texts hold {} characters that are not shown; no model gets to see them",
+        "its texts hold {} characters that are not shown; what a model sees leaves that out",
         "其文本含有 {0} 个不可见字符；模型不会看到",
     ),
     (
@@ -65,7 +65,17 @@ pub(super) const ROWS: &[Row] = &[
         "the uploaded version waits for an administrator; the approved one stays in use",
         "上传的版本等待管理员批准；继续使用已批准的版本",
     ),
+    (
+        "its texts hold {} character that is not shown; what a model sees leaves that out",
+        "其文本含有 {0} 个不可见字符；模型看到的内容不含它们",
+    ),
     ("{} more tools are held", "另有 {0} 个工具等待批准"),
+    ("{} more tool is held", "另有 {0} 个工具等待批准"),
+    ("{} more tool was not taken", "另有 {0} 个工具未采用"),
+    ("{} more tool has suspicious texts", "另有 {0} 个工具的文本可疑"),
+    ("the same holds for {} more tool", "另有 {0} 个工具也是如此"),
+    ("{} more warning is not listed", "另有 {0} 条提示未列出"),
+    ("{} more fault is not listed", "另有 {0} 处错误未列出"),
     ("{} more tools were not taken", "另有 {0} 个工具未采用"),
     ("{} more tools have suspicious texts", "另有 {0} 个工具的文本可疑"),
     ("the same holds for {} more tools", "另有 {0} 个工具也是如此"),
