@@ -148,7 +148,8 @@ pub fn told_moved(moved: &[ToolKey]) -> Vec<Warning> {
     };
     let mut warnings: Vec<Warning> = moved.iter().take(MAX_TOLD).map(told).collect();
     if moved.len() > MAX_TOLD {
-        let detail = format!("{} not taken", counted(moved.len() - MAX_TOLD, "more tool was", "more tools were"));
+        let detail =
+            format!("{} not taken", counted(moved.len() - MAX_TOLD, "more tool was", "more tools were"));
         warnings.push(Warning::new("more_warnings", detail));
     }
     warnings

@@ -70,7 +70,10 @@ fn bounded(mut warnings: Vec<Warning>, most: usize) -> Vec<Warning> {
     let more = warnings.len().saturating_sub(most);
     warnings.truncate(most);
     if let Some(code) = warnings.first().map(|warning| warning.code).filter(|_| more > 0) {
-        warnings.push(Warning::new(code, format!("the same holds for {}", counted(more, "more tool", "more tools"))));
+        warnings.push(Warning::new(
+            code,
+            format!("the same holds for {}", counted(more, "more tool", "more tools")),
+        ));
     }
     warnings
 }

@@ -415,11 +415,14 @@ impl Toolrack {
         let mut resolved = self.resolve_calls(context, calls).await;
         answer.warn(std::mem::take(&mut resolved.warnings));
         count_unknown(&resolved, "bridge");
-        let warming = self.warm(context, &resolved.called, Deed::Call).await?;
+        // What is refused is no call, and warms what was meant all the same.
+        let is_run = resolved.results.iter().all(Result::is_ok);
+        let deed = if is_run { Deed::Call } else { Deed::Change };
+        let warming = self.warm(context, &resolved.called, deed).await?;
         answer.warmed.extend(warming.warmed);
         answer.evicted.extend(warming.evicted);
         answer.warn(warming.warnings);
-        if resolved.results.iter().all(Result::is_ok) {
+        if is_run {
             self.usage().called(&request.caller, context, &resolved.ready);
             return Ok(Handled::Dispatch(resolved.results.into_iter().filter_map(Result::ok).collect()));
         }

@@ -158,7 +158,8 @@ impl Toolrack {
             Err(fault) => Resolved { results: vec![Err(CallError::boxed(fault))], ..Resolved::default() },
         };
         count_unknown(&resolved, "call");
-        let warming = self.warm(&context, &resolved.called, Deed::Call).await?;
+        let deed = if resolved.ready.is_empty() { Deed::Change } else { Deed::Call };
+        let warming = self.warm(&context, &resolved.called, deed).await?;
         self.usage().called(&request.caller, &context, &resolved.ready);
         let mut warnings = context.warnings();
         warnings.extend(resolved.warnings);

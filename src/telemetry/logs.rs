@@ -15,6 +15,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::traces::{self, ExportError, Traces};
 use crate::config::{LogFormat, LogSettings, TracingSettings};
 
+/// What speaks MCP, by the name that its events have; silent unless `log.level` names it.
+const MCP_CRATE: &str = "rmcp";
+
 /// Why logs and traces cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -32,7 +35,11 @@ pub enum StartError {
 /// A setting cannot be used.
 pub fn start(log: &LogSettings, tracing: &TracingSettings) -> Result<Traces, StartError> {
     let no_spans: Directive = format!("{}={}", crate::SPANS, LevelFilter::OFF).parse()?;
-    let filter = EnvFilter::try_new(&log.level)?.add_directive(no_spans);
+    let mut filter = EnvFilter::try_new(&log.level)?.add_directive(no_spans);
+    // It calls an error what a server merely answers badly; this service tells of that in a line of its own.
+    if !log.level.contains(MCP_CRATE) {
+        filter = filter.add_directive(format!("{MCP_CRATE}={}", LevelFilter::OFF).parse()?);
+    }
     let ansi = std::io::stderr().is_terminal();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
     let logs: Box<dyn Layer<Registry> + Send + Sync> = match log.format {

@@ -39,7 +39,8 @@ pub(super) fn deed(language: Language, action: &str) -> String {
 
 /// Names and numbers of a change: `3 added (a, b, c)`, `both hold for 60 seconds`. Nothing for lists that are empty.
 pub(super) fn detail(language: Language, summary: &Value) -> String {
-    let parts = summary.as_object().into_iter().flatten().filter_map(|(key, value)| part(language, key, value));
+    let parts =
+        summary.as_object().into_iter().flatten().filter_map(|(key, value)| part(language, key, value));
     parts.collect::<Vec<_>>().join(language.say("; ", "；"))
 }
 
@@ -50,7 +51,8 @@ fn part(language: Language, key: &str, value: &Value) -> Option<String> {
         ("digests", _) | (_, Value::Null) => None,
         ("is_new", Value::Bool(is)) => is.then(|| language.say("new", "新增").to_owned()),
         ("is_elsewhere", Value::Bool(is)) => {
-            let moved = language.say("at another place, so that its secrets were cleared", "位置已变，其机密已清除");
+            let moved =
+                language.say("at another place, so that its secrets were cleared", "位置已变，其机密已清除");
             is.then(|| moved.to_owned())
         }
         ("transport", Value::String(text)) if text == "http" => said("over HTTP", "通过 HTTP"),
@@ -135,7 +137,10 @@ mod tests {
         );
         assert_eq!(
             both(&rotated),
-            ["followed by k1; the old one holds for 1 second more; later thing yes", "后继 k1；旧密钥再有效 1 秒；later thing 是"]
+            [
+                "followed by k1; the old one holds for 1 second more; later thing yes",
+                "后继 k1；旧密钥再有效 1 秒；later thing 是"
+            ]
         );
         assert_eq!(both(&json!({})), ["", ""]);
         assert_eq!(deed(Language::English, "thing.done_now"), "thing done now");

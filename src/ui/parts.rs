@@ -190,7 +190,7 @@ pub(super) fn named_token_bar(language: Language, shares: &[(Share, &str)], size
     let label = match language {
         Language::English => {
             format!("{} of {} sent", number(sent), counted(language, whole, "token is", "tokens are", ""))
-        },
+        }
         Language::Chinese => format!("共 {} 词元，发送 {}", number(whole), number(sent)),
     };
     let mut at = 0;

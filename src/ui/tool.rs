@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::language::{Language, number, time};
 use super::layout::{Section, page, with_query};
 use super::parts::{State as Standing, card, head, notice, tag, token_count, warnings};
+use super::translate::tell_lint;
 use super::visitor::Place;
 use super::{pretty, shown};
 use crate::core::format::Format;
@@ -96,7 +97,7 @@ fn outcome(language: Language, sheet: &ToolSheet) -> Markup {
         @if !lint.findings.is_empty() {
             ul.lines {
                 @for finding in lint.findings.iter().take(20) {
-                    li { code { (finding.code) } " " (finding.detail) " " span.note.mono { (finding.pointer) } }
+                    li { code { (finding.code) } " " (tell_lint(language, finding.code, &finding.detail)) " " span.note.mono { (finding.pointer) } }
                 }
             }
         }

@@ -7,6 +7,7 @@
 
 mod faults;
 mod imports;
+mod lints;
 mod problems;
 mod proposals;
 mod remarks;
@@ -20,8 +21,8 @@ use super::language::Language;
 type Row = (&'static str, &'static str);
 
 /// The table. What is more special stands first.
-const TABLES: [&[Row]; 6] =
-    [remarks::ROWS, proposals::ROWS, imports::ROWS, faults::ROWS, warnings::ROWS, problems::ROWS];
+const TABLES: [&[Row]; 7] =
+    [remarks::ROWS, proposals::ROWS, imports::ROWS, faults::ROWS, warnings::ROWS, problems::ROWS, lints::ROWS];
 
 /// Longest text that is looked for, in bytes, and how many sentences or parts of it are told apart.
 const MOST_BYTES: usize = 4_096;
@@ -46,6 +47,16 @@ pub(super) fn tell_warning<'a>(language: Language, code: &str, detail: &'a str) 
             Some(meaning) => Cow::Owned(format!("{meaning}（{detail}）")),
             None => told,
         },
+        _ => told,
+    }
+}
+
+/// What a finding about a schema says; where its own words are not known, what its code means.
+pub(super) fn tell_lint<'a>(language: Language, code: &str, detail: &'a str) -> Cow<'a, str> {
+    let told = tell(language, detail);
+    let meaning = || lints::MEANINGS.iter().find(|(known, _)| *known == code);
+    match (language, &told) {
+        (Language::Chinese, Cow::Borrowed(_)) => meaning().map_or(told, |(_, chinese)| Cow::Borrowed(*chinese)),
         _ => told,
     }
 }

@@ -145,6 +145,72 @@ async fn no_sentence_of_the_service_is_english_on_a_chinese_page() {
         assert!(refused.text().contains("未保存："), "{fields:?}: {}", refused.text());
         look(step, refused.text());
     }
+    // The same catalog in use, and what is not of the setup.
+    browser.submit(&to("setup/groups"), &[("do", "take")]).await.expect_status(303);
+    look("took", &browser.page(&to("setup/groups?said=took&took=1-1-0")).await);
+    let odd = [("do", "edit"), ("group", "mail"), ("name", "@mail"), ("description", "x")];
+    browser.submit(&to("setup/groups"), &odd).await.expect_status(303);
+    look("odd names", &browser.page(&to("setup/groups")).await);
+    browser.submit(&to("setup/apply"), &[]).await.expect_status(303);
+    user.search(json!({"query": "发送邮件", "session": "s"})).await.ok();
+    user.search(json!({"query": "qqqq zzzz", "session": "s"})).await.ok();
+    let server = json!({"url": "http://127.0.0.1:9/mcp"});
+    app.admin().put(&user.path(&["mcp-servers", "dead"]), &server).await.ok();
+    browser.submit(&to("setup/servers"), &[("do", "sync"), ("name", "dead")]).await.expect_status(303);
+    for page in [
+        "overview?applied=1",
+        "sessions",
+        "sessions/s",
+        "catalog",
+        "catalog?never=on",
+        "playground?q=发送",
+        "reviews",
+        "setup/servers",
+        "setup/versions",
+        "setup/versions?restored=0",
+        "setup/groups?group=mail&said=none",
+        "setup/review?kind=any&said=exclude&count=1",
+    ] {
+        look(page, &browser.page(&to(page)).await);
+    }
+    for name in ["ask_user", "odd", "array", "not", "hidden", "long", "large", "send_mail", "send_mai1"] {
+        for format in
+            ["", "&format=openai_chat", "&format=anthropic", "&format=gemini", "&format=openai_responses"]
+        {
+            let page = format!("catalog/tool?name={name}{format}");
+            look(&page, &browser.page(&to(&page)).await);
+        }
+    }
+    for page in [
+        "/ui/scopes",
+        "/ui/keys",
+        "/ui/audit",
+        "/ui/sign-in",
+        "/ui/scopes?kind=users&id=a%2Fb",
+        "/ui/audit?user=a%2Fb",
+    ] {
+        look(page, &browser.page(page).await);
+    }
+    let as_main = |text: &str| text.replace("<body", "<main");
+    for page in
+        ["sessions/never", "catalog/tool?name=nothing", "setup/review?kind=nonsense", "sessions/a%20b"]
+    {
+        let refused = browser.get(&to(page)).await;
+        assert!(refused.status >= 400, "{page}");
+        look(page, &as_main(refused.text()));
+    }
+    for (page, fields) in [
+        ("sessions/s", &[("do", "pin"), ("name", "nothing")][..]),
+        ("setup/versions", &[("revision", "77"), ("expected", "1")]),
+        ("setup/versions", &[("revision", "0"), ("expected", "77")]),
+        ("reviews", &[("do", "approve"), ("tool", "mail/nothing")]),
+    ] {
+        let refused = browser.submit(&to(page), fields).await;
+        look(page, &as_main(refused.text()));
+    }
+    let key = [("name", "名".repeat(300)), ("role", "nobody".to_owned())];
+    let key: Vec<(&str, &str)> = key.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    look("key", &as_main(browser.submit("/ui/keys", &key).await.text()));
     look("nowhere", browser.get(&to("nowhere")).await.text().replace("<body", "<main").as_str());
     assert!(found.is_empty(), "{found:#?}");
 }

@@ -177,7 +177,8 @@ async fn take(user: &User, session: &str, step: &Step, sums: &mut Sums) {
             ]);
             sums.bridge(&bridge(calls).await);
             sums.searches += 1;
-            sums.calls += 2;
+            // What is refused is no call.
+            sums.calls += 1;
         }
         Step::Reset => {
             user.client().post(&user.path(&["sessions", session, "reset"]), &json!({})).await.ok();

@@ -89,6 +89,12 @@ async fn names_that_deceive_are_told_where_they_are_typed() {
             let refused = browser.submit(&groups, &form).await;
             let text = refused.text();
             assert!(text.contains("Name of a group") && text.contains(why), "{name:?}: {text}");
+            let is_edit = form[0].1 == "edit";
+            assert_eq!(
+                text.contains("value=\"x\" maxlength=\"500\""),
+                is_edit,
+                "the description stands there: {text}"
+            );
         }
         let import = [("do", "text"), ("text", "[{\"name\":\"a\",\"description\":\"b\"}]"), ("group", name)];
         let refused = browser.submit(&of(&user, "setup/import"), &import).await;
@@ -116,6 +122,32 @@ async fn names_that_deceive_are_told_where_they_are_typed() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_may_not_be_called_is_told_where_it_is_typed() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let page = of(&user, "setup/matcher");
+    for endpoint in ["https://127.0.0.1/rerank", "http://rank.example/rerank", "https://169.254.169.254/x"] {
+        for deed in ["on", "test"] {
+            let refused =
+                browser.submit(&page, &[("do", deed), ("endpoint", endpoint), ("model", "m")]).await;
+            let text = refused.text();
+            assert!(text.contains("Not kept:") && text.contains("<b>Endpoint</b>"), "{text}");
+            assert!(
+                text.contains(&format!("value=\"{endpoint}\"")) && text.contains("value=\"m\""),
+                "{text}"
+            );
+        }
+    }
+    assert!(browser.page(&page).await.contains("Nothing changed yet."));
+    // One that came with an import is told on this step too.
+    let file =
+        json!({"version": 1, "groups": [], "matcher": {"endpoint": "https://10.0.0.1/rerank"}}).to_string();
+    browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", &file)]).await.expect_status(200);
+    let shown = browser.page(&page).await;
+    assert!(shown.contains("This cannot be applied yet:") && shown.contains("<b>Endpoint</b>"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_group_is_not_renamed_to_another() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
@@ -125,11 +157,13 @@ async fn a_group_is_not_renamed_to_another() {
         if begins {
             begun(&user, &browser).await;
         }
-        let rename = [("do", "edit"), ("group", "browser"), ("name", "kanban"), ("description", "")];
-        let answer = browser.submit(&of(&user, "setup/groups?group=browser"), &rename).await;
-        answer.expect_status(303);
-        let page = browser.page(answer.header("location").unwrap()).await;
+        let rename =
+            [("do", "edit"), ("group", "browser"), ("name", "kanban"), ("description", "What was typed")];
+        let answer = browser.submit(&of(&user, "setup/groups"), &rename).await;
+        answer.expect_status(422);
+        let page = answer.text();
         assert!(page.contains("another group has this name") && page.contains("open_page"), "{page}");
+        assert!(page.contains("value=\"What was typed\"") && page.contains("value=\"kanban\""), "{page}");
     }
     opens(&user, &browser).await;
     let merge = [("do", "merge"), ("group", "browser"), ("name", "kanban")];

@@ -38,8 +38,10 @@ impl Told {
     /// The warnings, closed by one that counts what is left out.
     pub(super) fn finish(mut self) -> Vec<Warning> {
         if self.more > 0 {
-            self.list
-                .push(Warning::new("more_warnings", format!("{} not told", counted(self.more, "more warning is", "more warnings are"))));
+            self.list.push(Warning::new(
+                "more_warnings",
+                format!("{} not told", counted(self.more, "more warning is", "more warnings are")),
+            ));
         }
         self.list
     }

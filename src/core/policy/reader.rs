@@ -59,7 +59,8 @@ impl Reader {
     /// The faults and the warnings, each list closed by an entry that counts what it leaves out.
     pub(super) fn finish(mut self) -> (Vec<FieldError>, Vec<Warning>) {
         if self.more_errors > 0 {
-            let detail = format!("{} not listed", counted(self.more_errors, "more fault is", "more faults are"));
+            let detail =
+                format!("{} not listed", counted(self.more_errors, "more fault is", "more faults are"));
             self.errors.push(FieldError::new("", "more_faults", detail));
         }
         if self.more_warnings > 0 {

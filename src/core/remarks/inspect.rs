@@ -87,7 +87,10 @@ fn inspected(tool: &CatalogTool, profiles: &[Profile], vocabulary: &mut Vocabula
         .extend(suspicion::warning(own.body()).map(|found| Remark::new(Kind::SuspiciousText, found.detail)));
     let hidden = hidden_in_text(own.body());
     if hidden > 0 {
-        remarks.push(Remark::new(Kind::HiddenCharacters, format!("{}.", counted(hidden, "character that is not shown", "characters that are not shown"))));
+        remarks.push(Remark::new(
+            Kind::HiddenCharacters,
+            format!("{}.", counted(hidden, "character that is not shown", "characters that are not shown")),
+        ));
     }
     schema_remarks(tool, &schema, parameters, &mut remarks);
     target_remarks(tool, profiles, &mut remarks);

@@ -226,7 +226,15 @@ impl Toolrack {
                     McpStatusDocument { outcome: "ok".to_owned(), fault: None, added, changed, removed };
                 (status, self.group_size(row).await)
             }
-            Err(fault) => (McpStatusDocument::failed(fault.clone()), None),
+            Err(fault) => {
+                // Not its detail, which may be the server's own words.
+                tracing::warn!(
+                    server = row.name,
+                    reason = fault.reason,
+                    "an MCP server did not list its tools"
+                );
+                (McpStatusDocument::failed(fault.clone()), None)
+            }
         };
         let note = McpSyncNote {
             next_sync_at_ms: next_sync(now_ms, interval, failures),

@@ -14,6 +14,7 @@ use super::SetupInput;
 use crate::core::id::Scope;
 use crate::core::policy::{self, origin_of};
 use crate::core::warning::FieldError;
+use crate::rerank::check_url;
 use crate::service::scopes::{begun_too_many, refused};
 use crate::service::{Actor, Caller, Error, InlineTools, Kind, Toolrack, blocking, now_ms};
 use crate::store::{DraftRow, DraftWrite, StoreError};
@@ -240,6 +241,13 @@ impl Toolrack {
         draft.updated_at_ms = now_ms;
         draft.faults = found;
         Ok(())
+    }
+
+    /// Why the endpoint of a draft may not be called, as far as can be told without asking for its address.
+    pub fn endpoint_fault(&self, draft: &SetupDraft) -> Option<Error> {
+        let endpoint = draft.config.get("matcher")?.get("endpoint")?.as_str()?;
+        let why = check_url(&Url::parse(endpoint).ok()?, &self.0.addresses).err()?;
+        Some(Error::invalid("/matcher/endpoint", "blocked_address", why))
     }
 
     /// Throws a draft away.

@@ -228,7 +228,7 @@ fn breaks(language: Language, overview: &Overview, days: &Days<'_>) -> Markup {
     let note = match language {
         Language::English => {
             format!("{} in {}", number(all), counted(language, totals.assemblies, "turn", "turns", ""))
-        },
+        }
         Language::Chinese => format!("{} 个回合中 {} 次", number(totals.assemblies), number(all)),
     };
     let content = html! {

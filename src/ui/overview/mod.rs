@@ -246,8 +246,12 @@ fn figures(place: &Place, totals: &UsageNumbers) -> Markup {
     let missed = totals.missed_percent.map_or_else(|| "–".to_owned(), |share| format!("{share:.1} %"));
     let of_queries = match language {
         Language::English => {
-            format!("{} of {}", number(totals.missed), counted(language, totals.queries, "query", "queries", ""))
-        },
+            format!(
+                "{} of {}",
+                number(totals.missed),
+                counted(language, totals.queries, "query", "queries", "")
+            )
+        }
         Language::Chinese => format!("{} 个查询中的 {} 个", number(totals.queries), number(totals.missed)),
     };
     let latency = totals.search_latency;

@@ -6,15 +6,40 @@ use super::groups::Asked;
 use super::made_for;
 use crate::core::proposal::ProposedGroup;
 use crate::service::SetupDraft;
+use crate::ui::form::Form;
 use crate::ui::language::{Language, number};
 use crate::ui::parts::{Slice, State as Standing, notice, pager};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 
+/// What somebody typed about a group that was not taken.
+#[derive(Debug)]
+pub(super) struct Typed {
+    pub(super) group: String,
+    name: String,
+    description: String,
+}
+
+impl Typed {
+    /// Of a form that renames or describes a group.
+    pub(super) fn of(form: &Form) -> Option<Self> {
+        let field = |name: &str| form.text(name).to_owned();
+        let typed = Self { group: field("group"), name: field("name"), description: field("description") };
+        (form.text("do") == "edit" && !typed.group.is_empty()).then_some(typed)
+    }
+}
+
 /// Tools of one page.
 const ON_A_PAGE: usize = 100;
 
-pub(super) fn body(place: &Place, draft: &SetupDraft, group: &ProposedGroup, asked: &Asked) -> Markup {
+/// `typed`: what stands in the fields in the place of what the group has.
+pub(super) fn body(
+    place: &Place,
+    draft: &SetupDraft,
+    group: &ProposedGroup,
+    asked: &Asked,
+    typed: Option<&Typed>,
+) -> Markup {
     let language = place.visitor.language;
     let slice = Slice::of(group.tools.len(), ON_A_PAGE, &asked.tools);
     // After a step the same tools are shown again.
@@ -30,7 +55,7 @@ pub(super) fn body(place: &Place, draft: &SetupDraft, group: &ProposedGroup, ask
     };
     html! {
         div.body {
-            (form("form", names(language, group)))
+            (form("form", names(language, group, typed)))
             @if let Some(split) = &group.split {
                 (form("", html! {
                     (notice(Standing::Info, language.say("It could be split:", "可以拆分："), html! {
@@ -58,17 +83,20 @@ pub(super) fn body(place: &Place, draft: &SetupDraft, group: &ProposedGroup, ask
     }
 }
 
-fn names(language: Language, group: &ProposedGroup) -> Markup {
+fn names(language: Language, group: &ProposedGroup, typed: Option<&Typed>) -> Markup {
+    let typed = typed.filter(|typed| typed.group == group.name);
+    let name = typed.map_or(&group.name, |typed| &typed.name);
+    let description = typed.map(|typed| typed.description.as_str()).or(group.description.as_deref());
     let field = format!("name-{}", group.name);
     html! {
         div.two {
             div.field {
                 label for=(field) { (language.say("Name", "名称")) }
-                input id=(field) type="text" name="name" value=(group.name) maxlength="128";
+                input id=(field) type="text" name="name" value=(name) maxlength="128" aria-invalid=[typed.map(|_| "true")];
             }
             div.field {
                 label for={(field) "-about"} { (language.say("Description for the listing", "清单中的描述")) }
-                input id={(field) "-about"} type="text" name="description" value=(group.description.as_deref().unwrap_or_default()) maxlength="500";
+                input id={(field) "-about"} type="text" name="description" value=(description.unwrap_or_default()) maxlength="500";
             }
         }
         div.actions {

@@ -9,14 +9,14 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::group::body;
+use super::group::{Typed, body};
 use super::lists::{Groups, add_names, remove_names, selectors};
-use super::outcome::{TOOK, added, counts, outcome};
+use super::outcome::{TAKEN, TOOK, added, counts, outcome};
 use super::refused::unreadable;
 use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::policy::apply_patch;
 use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::service::{PreviewAnswer, SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::{Language, number};
 use crate::ui::layout::with_query;
@@ -60,8 +60,22 @@ impl Asked {
 pub(super) async fn show(
     State(service): State<Toolrack>,
     place: Place,
-    Query(asked): Query<Asked>,
+    asked: Query<Asked>,
 ) -> Result<Response, Problem> {
+    show_typed(State(service), place, asked, None).await
+}
+
+/// The same with what somebody typed that was not taken.
+pub(super) async fn show_typed(
+    State(service): State<Toolrack>,
+    place: Place,
+    Query(mut asked): Query<Asked>,
+    typed: Option<Typed>,
+) -> Result<Response, Problem> {
+    if let Some(typed) = &typed {
+        typed.group.clone_into(&mut asked.group);
+    }
+    let typed = typed.as_ref();
     let draft = service.draft(&place.scope).await?;
     let plan = match service.plan_setup(draft.input(place.caller())).await {
         Ok(plan) => plan,
@@ -70,9 +84,9 @@ pub(super) async fn show(
     if place.visitor.part {
         let group = plan.proposal.groups.iter().find(|group| group.name == asked.group);
         let group = group.ok_or_else(Problem::nothing_here)?;
-        return Ok(shown(body(&place, &draft, group, &asked)));
+        return Ok(shown(body(&place, &draft, group, &asked, None)));
     }
-    Ok(groups_page(&place, &draft, &plan, &asked))
+    Ok(groups_page(&place, &draft, &plan, &asked, typed))
 }
 
 /// Keeps an edit in the draft.
@@ -102,7 +116,7 @@ pub(super) async fn edit(
     } else if let Some(proposed) = proposed {
         let is_taken = |name: &str| name != group && proposal.groups.iter().any(|other| other.name == name);
         if form.text("do") == "edit" && is_taken(form.text("name")) {
-            Err("taken")
+            Err(TAKEN)
         } else {
             edit_group(&mut draft, proposed, &form, &mut next)
         }
@@ -121,6 +135,12 @@ pub(super) async fn edit(
     let on = format!("{}{anchor}", next.path(&place));
     match done {
         Ok(_) => keep(service, place, &mut draft, &form, &on).await,
+        Err(TAKEN) => {
+            // Nothing was sent away yet, so that what was typed stands there again.
+            let mut response = show_typed(State(service), place, Query(next), Typed::of(&form)).await?;
+            *response.status_mut() = Code::InvalidRequest.status();
+            Ok(response)
+        }
         Err(_) => Ok(go(&on)),
     }
 }
@@ -201,7 +221,7 @@ fn edit_group(
         "forget" => groups.forget(group),
         "edit" => {
             if !groups.edit(group, &proposed.tools, name, form.text("description")) {
-                return Err("taken");
+                return Err(TAKEN);
             }
             if !name.is_empty() {
                 *next = Asked::of(name, 1);
@@ -225,7 +245,13 @@ fn leave_out(groups: &mut Groups<'_>, group: &ProposedGroup) {
     }
 }
 
-fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Asked) -> Response {
+fn groups_page(
+    place: &Place,
+    draft: &SetupDraft,
+    plan: &SetupPlan,
+    asked: &Asked,
+    typed: Option<&Typed>,
+) -> Response {
     let language = place.visitor.language;
     let SetupPlan { proposal, preview, .. } = plan;
     let is_new = !proposal.patch.is_empty();
@@ -256,7 +282,7 @@ fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Aske
         div.columns.wide-left {
             div {
                 (card(language.say("Groups", "分组"), html! { (number(proposal.groups.len())) }, &html! {
-                    @for group in folds { (fold(place, draft, group, asked)) }
+                    @for group in folds { (fold(place, draft, group, asked, typed)) }
                     @if slice.pages > 1 { div.body { (pager(language, slice, way)) } }
                 }))
                 datalist #groups { @for group in &proposal.groups { option value=(group.name) {} } }
@@ -286,7 +312,13 @@ fn groups_page(place: &Place, draft: &SetupDraft, plan: &SetupPlan, asked: &Aske
 }
 
 /// A group, with its inside where it is open, else with the way to that.
-fn fold(place: &Place, draft: &SetupDraft, group: &ProposedGroup, asked: &Asked) -> Markup {
+fn fold(
+    place: &Place,
+    draft: &SetupDraft,
+    group: &ProposedGroup,
+    asked: &Asked,
+    typed: Option<&Typed>,
+) -> Markup {
     let language = place.visitor.language;
     let is_open = group.name == asked.group;
     let inside = Asked::of(&group.name, 1).path(place);
@@ -300,7 +332,7 @@ fn fold(place: &Place, draft: &SetupDraft, group: &ProposedGroup, asked: &Asked)
                     @if let Some(listing) = &group.listing { (language.say(", listing ", "，清单 ")) (number(listing.full)) }
                 }
             }
-            @if is_open { (body(place, draft, group, asked)) }
+            @if is_open { (body(place, draft, group, asked, typed)) }
             @else {
                 div.body hx-get=(inside) hx-trigger="toggle from:closest details once" hx-swap="outerHTML" {
                     a href={(inside) "#open"} { (language.say("Open this group", "打开此分组")) }

@@ -40,7 +40,10 @@ struct Tried {
 pub(super) async fn show(State(service): State<Toolrack>, place: Place) -> Result<Response, Problem> {
     let draft = service.draft(&place.scope).await?;
     let stored = stored_key(&service, &place).await?;
-    Ok(matcher_page(&place, &draft, stored.as_deref(), &Tried::default()))
+    // An import may have brought it.
+    let title = place.visitor.language.say("This cannot be applied yet:", "暂时无法应用：");
+    let refusal = service.endpoint_fault(&draft).map(|error| (title, Problem::from(error)));
+    Ok(matcher_page(&place, &draft, stored.as_deref(), &Tried { refusal, ..Tried::default() }))
 }
 
 /// Keeps the settings in the draft; tries them, or goes on.
@@ -75,7 +78,13 @@ pub(super) async fn save(
             draft.set_api_key(Some(key));
         }
     }
-    if let Some(problem) = store(&service, &place, &mut draft).await? {
+    // What may not be called is told where it is typed, and not at the end.
+    let blocked = service.endpoint_fault(&draft).map(Problem::from);
+    let refused = match blocked {
+        Some(problem) => Some(problem),
+        None => store(&service, &place, &mut draft).await?,
+    };
+    if let Some(problem) = refused {
         let not_kept = place.visitor.language.say("Not kept:", "未保存：");
         let query = form.text("query").to_owned();
         let tried = Tried { refusal: Some((not_kept, problem)), query, ..Tried::default() };

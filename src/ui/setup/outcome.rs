@@ -9,6 +9,9 @@ use crate::ui::parts::{State as Standing, notice};
 /// What is said when a proposal was taken.
 pub(super) const TOOK: &str = "took";
 
+/// What is said when a group was not renamed, since another one has the name.
+pub(super) const TAKEN: &str = "taken";
+
 /// Groups, core tools and toolsets of a config.
 pub(super) fn counts(config: &Map<String, Value>) -> [usize; 3] {
     ["groups", "core", "toolsets"].map(|key| config.get(key).and_then(Value::as_array).map_or(0, Vec::len))
@@ -40,7 +43,7 @@ fn what_came(language: Language, said: &str, took: &str) -> Markup {
         "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
         "name" => not("say into which group.", "请填写目标分组。"),
         "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
-        "taken" => not(
+        TAKEN => not(
             "another group has this name. To put all tools there, merge them into it below.",
             "已有同名分组。如需合并，请使用下方的“全部并入”。",
         ),

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use maud::{Markup, html};
 
+use super::group::Typed;
 use super::refused::not_kept;
 use super::{Step, apply, groups, import, matcher, review, scope};
 use crate::core::text::clip;
@@ -55,7 +56,7 @@ impl DraftForm {
             @if !sent.is_empty() { (what_was_sent(language, &sent, &html! {})) }
         };
         let place = Place { told: Some(told), ..place };
-        present_page(service, place, &self.uri, problem.code().status()).await
+        present_page(service, place, &self.uri, &self.form, problem.code().status()).await
     }
 }
 
@@ -108,7 +109,7 @@ async fn read(request: Request, state: &AppState) -> Result<(Upload, SetupDraft)
         return Ok((upload, draft));
     }
     let told = Some(told(&place, step_of(&uri), &uri, &upload.form, &draft));
-    Err(present_page(service, Place { told, ..place }, &uri, StatusCode::CONFLICT).await)
+    Err(present_page(service, Place { told, ..place }, &uri, &upload.form, StatusCode::CONFLICT).await)
 }
 
 /// The step whose form was sent to an address.
@@ -118,12 +119,18 @@ fn step_of(uri: &Uri) -> Step {
 }
 
 /// The page of the form's step as it is now, with what the place tells.
-async fn present_page(service: Toolrack, place: Place, uri: &Uri, status: StatusCode) -> Response {
+async fn present_page(
+    service: Toolrack,
+    place: Place,
+    uri: &Uri,
+    form: &Form,
+    status: StatusCode,
+) -> Response {
     let service = State(service);
     let shown = match step_of(uri) {
         Step::Import => import::show(service, place).await,
         Step::Review => review::show(service, place, asked(uri)).await,
-        Step::Groups => groups::show(service, place, asked(uri)).await,
+        Step::Groups => groups::show_typed(service, place, asked(uri), Typed::of(form)).await,
         Step::Matcher => matcher::show(service, place).await,
         Step::Scope => scope::show(service, place).await,
         Step::Apply => apply::show(service, place, asked(uri)).await,

@@ -152,6 +152,37 @@ async fn a_spec_is_refused_at_its_places() {
 }
 
 #[tokio::test]
+async fn a_server_that_answers_badly_is_one_line_in_the_log() {
+    let app = private().await;
+    let user = app.user();
+    for (at, (status, kind, text)) in [
+        (200, "text/html", "<h1>Welcome</h1>"),
+        (200, "application/json", "{\"jsonrpc\": \"2.0\", \"id\": 0, \"result\": 7}"),
+        (200, "text/event-stream", "data: nonsense\n\n"),
+        (500, "text/plain", "broken"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let status = axum::http::StatusCode::from_u16(status).unwrap();
+        let answer = move || async move { (status, [("content-type", kind)], text) };
+        let server = axum::Router::new().fallback(answer);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, server).await.unwrap() });
+        let name = format!("bad{at}");
+        put(&app, &user, &name, &json!({ "url": url })).await;
+        let failed = sync(&app, &user, &name).await;
+        assert_eq!(failed["job"]["state"], "failed", "{failed}");
+        let reason = failed["job"]["fault"]["reason"].as_str().unwrap();
+        let logs = app.logs();
+        let lines: Vec<&str> = logs.lines().filter(|line| line.contains(&name)).collect();
+        assert!(lines.len() == 1 && lines[0].contains(reason) && lines[0].contains("WARN"), "{logs}");
+        assert!(!logs.contains("ERROR") && !logs.contains("rmcp"), "{logs}");
+    }
+}
+
+#[tokio::test]
 async fn secret_arguments_are_sealed_and_kept_for_their_command_line() {
     let mut app = running(&["sh"]).await;
     let user = app.user();
