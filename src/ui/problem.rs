@@ -27,7 +27,10 @@ pub(super) fn page(problem: &Problem, visit: &Visit<'_>) -> Response {
     } else {
         let content = html! {
             h1 { (title) }
-            (notice(State::Bad, tell(language, problem.code().title()), tell(language, problem.detail())))
+            // Where there are faults, the detail repeats the first of them.
+            (notice(State::Bad, tell(language, problem.code().title()), html! {
+                @if problem.errors().is_empty() { (tell(language, problem.detail())) }
+            }))
             @if !problem.errors().is_empty() {
                 ul.lines {
                     @for error in problem.errors() { li { code { (error.pointer) } " " (tell(language, &error.detail)) } }

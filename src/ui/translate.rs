@@ -21,8 +21,15 @@ use super::language::Language;
 type Row = (&'static str, &'static str);
 
 /// The table. What is more special stands first.
-const TABLES: [&[Row]; 7] =
-    [remarks::ROWS, proposals::ROWS, imports::ROWS, faults::ROWS, warnings::ROWS, problems::ROWS, lints::ROWS];
+const TABLES: [&[Row]; 7] = [
+    remarks::ROWS,
+    proposals::ROWS,
+    imports::ROWS,
+    faults::ROWS,
+    warnings::ROWS,
+    problems::ROWS,
+    lints::ROWS,
+];
 
 /// Longest text that is looked for, in bytes, and how many sentences or parts of it are told apart.
 const MOST_BYTES: usize = 4_096;
@@ -56,7 +63,9 @@ pub(super) fn tell_lint<'a>(language: Language, code: &str, detail: &'a str) -> 
     let told = tell(language, detail);
     let meaning = || lints::MEANINGS.iter().find(|(known, _)| *known == code);
     match (language, &told) {
-        (Language::Chinese, Cow::Borrowed(_)) => meaning().map_or(told, |(_, chinese)| Cow::Borrowed(*chinese)),
+        (Language::Chinese, Cow::Borrowed(_)) => {
+            meaning().map_or(told, |(_, chinese)| Cow::Borrowed(*chinese))
+        }
         _ => told,
     }
 }

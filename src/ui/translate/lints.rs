@@ -14,7 +14,10 @@ pub(super) const ROWS: &[Row] = &[
     ("`{}` speaks of arguments by their old keys", "`{0}` 以旧的键指代参数"),
     ("the alternatives of `{}` are joined", "`{0}` 的各选项已合并"),
     ("the argument {} is called {}", "参数 {0} 改称 {1}"),
-    ("two schemas say different things in `{}`; the first one holds", "两个模式的 `{0}` 不一致；以第一个为准"),
+    (
+        "two schemas say different things in `{}`; the first one holds",
+        "两个模式的 `{0}` 不一致；以第一个为准",
+    ),
     ("the schema is nested deeper than {} levels", "模式嵌套超过 {0} 层"),
     ("the mended schema would be nested deeper than {} levels", "修改后的模式嵌套会超过 {0} 层"),
     ("writing the schema out would add more than {} bytes to it", "展开模式会增加超过 {0} 字节"),
