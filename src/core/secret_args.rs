@@ -89,10 +89,10 @@ fn secrets(arg: &str, before: Option<&str>) -> Vec<Range<usize>> {
     let is_flag = arg.starts_with('-');
     if let Some(name) = before.and_then(flag_without_value) {
         if !is_flag && is_header_flag(name) {
-            return vec![header_value(arg).unwrap_or(whole)];
+            return one(header_value(arg).unwrap_or(whole));
         }
         if !is_flag && is_secret_name(name) {
-            return vec![whole];
+            return one(whole);
         }
     }
     // `--token=x`, `TOKEN=x`, and a header behind `--header=`.
@@ -101,10 +101,10 @@ fn secrets(arg: &str, before: Option<&str>) -> Vec<Range<usize>> {
         let start = name.len() + 1;
         if is_header_flag(name) {
             let inside = header_value(value).unwrap_or(0..value.len());
-            return vec![start + inside.start..start + inside.end];
+            return one(start + inside.start..start + inside.end);
         }
         if is_secret_name(name) {
-            return vec![start..arg.len()];
+            return one(start..arg.len());
         }
         let inside = secrets(value, None);
         return inside.into_iter().map(|range| start + range.start..start + range.end).collect();
@@ -113,12 +113,16 @@ fn secrets(arg: &str, before: Option<&str>) -> Vec<Range<usize>> {
         && let Some(value) = header_value(arg)
         && arg.as_bytes().get(name.len() + 1) == Some(&b' ')
     {
-        return vec![value];
+        return one(value);
     }
     if arg.contains("://") {
         return in_address(arg);
     }
-    if looks_like_a_key(arg) { vec![whole] } else { Vec::new() }
+    if looks_like_a_key(arg) { one(whole) } else { Vec::new() }
+}
+
+fn one(secret: Range<usize>) -> Vec<Range<usize>> {
+    std::iter::once(secret).collect()
 }
 
 /// The name of a flag whose value is the next argument.

@@ -70,7 +70,23 @@ pub(super) fn read_entry<'a>(
     }
     let group = own.as_deref().and_then(group_of).or(group);
     let group = group.filter(|_| !members.has("group") && !members.says("type", "namespace"));
-    if !taken && group.is_none() { Cow::Borrowed(entry) } else { written(entry, &members, group) }
+    match (taken, group) {
+        (true, group) => written(entry, &members, group),
+        (false, Some(group)) => with_group(entry, group, members.0.is_empty()),
+        (false, None) => Cow::Borrowed(entry),
+    }
+}
+
+/// The entry as it is, a group before all else in it.
+fn with_group<'a>(entry: &'a RawValue, group: &str, is_empty: bool) -> Cow<'a, RawValue> {
+    let mut json = String::with_capacity(entry.get().len() + group.len() + 16);
+    json.push_str("{\"group\":");
+    push_string(group, &mut json);
+    if !is_empty {
+        json.push(',');
+    }
+    json.push_str(&entry.get()[1..]);
+    RawValue::from_string(json).map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
 /// A member that says true or false, taken out; told where it says something else.
