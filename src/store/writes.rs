@@ -81,7 +81,7 @@ pub(super) struct ScopeState {
     /// Whether anything was ever written.
     begun: bool,
     written: bool,
-    raw_revision: i64,
+    pub(super) raw_revision: i64,
     catalog_version: String,
 }
 

@@ -10,7 +10,7 @@ use super::{MISSED_QUERIES, USAGE_DAYS};
 use crate::core::id::Scope;
 use crate::core::usage::{DAY_MS, ToolCounts, day_of};
 use crate::service::heads::Head;
-use crate::service::{Error, Toolrack, now_ms, uncancelled};
+use crate::service::{Error, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::store::{MissedQuery, StoreError, ToolUsageAdd, UsageAdd};
 
 /// Rows of one write, so that a large flush lets other writes in between.
@@ -110,20 +110,27 @@ impl Toolrack {
         failure.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Stores queries that found nothing, if the scope's config keeps them now: it may have been written meanwhile.
+    /// Stores queries that found nothing, if the scope's config keeps them: as it is when they are stored, whoever wrote it.
     async fn store_missed(&self, scope: &Scope, queries: &HashMap<String, Missed>) -> Result<(), StoreError> {
-        // No write of this process comes between the look and the storing.
-        let _guard = self.0.scope_writes.guard(scope).await;
-        let row = self.0.store.scope(scope).await?;
-        if !Head::new(row).keeps_missed_queries() {
-            return Ok(());
-        }
         let rows = queries.iter().map(|(query, missed)| MissedQuery {
             query: query.clone(),
             count: missed.count,
             last_at_ms: missed.last_at_ms,
         });
-        self.0.store.add_missed_queries(scope, rows.collect(), MISSED_QUERIES).await
+        let rows: Vec<MissedQuery> = rows.collect();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let head = Head::new(self.0.store.scope(scope).await?);
+            if !head.keeps_missed_queries() {
+                return Ok(());
+            }
+            let revision = head.row.raw_revision;
+            match self.0.store.add_missed_queries(scope, revision, rows.clone(), MISSED_QUERIES).await {
+                Err(StoreError::Conflict) if tries < WRITE_TRIES => {}
+                written => return written,
+            }
+        }
     }
 
     /// Deletes usage that is too old.

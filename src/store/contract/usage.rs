@@ -80,16 +80,16 @@ async fn rows_of_tools_are_bounded_by_scope(on: Backend) {
 async fn missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config(on: Backend) {
     let Fixture { store, directory: _directory } = Fixture::new(on).await;
     let (u, p) = (user("u"), project("u"));
-    store.add_missed_queries(&u, vec![missed("a", 1, 10), missed("b", 5, 20)], 3).await.unwrap();
-    store.add_missed_queries(&u, vec![missed("a", 2, 5), missed("ü 'q'", 1, 30)], 3).await.unwrap();
+    store.add_missed_queries(&u, 0, vec![missed("a", 1, 10), missed("b", 5, 20)], 3).await.unwrap();
+    store.add_missed_queries(&u, 0, vec![missed("a", 2, 5), missed("ü 'q'", 1, 30)], 3).await.unwrap();
     let rows = store.missed_queries(&u, 10).await.unwrap();
     assert_eq!(rows, [missed("b", 5, 20), missed("a", 3, 10), missed("ü 'q'", 1, 30)]);
     assert_eq!(store.missed_queries(&u, 1).await.unwrap(), [missed("b", 5, 20)]);
-    store.add_missed_queries(&u, vec![missed("d", 1, 40)], 3).await.unwrap();
+    store.add_missed_queries(&u, 0, vec![missed("d", 1, 40)], 3).await.unwrap();
     let queries = |rows: Vec<MissedQuery>| rows.into_iter().map(|row| row.query).collect::<Vec<_>>();
     assert_eq!(queries(store.missed_queries(&u, 10).await.unwrap()), ["b", "d", "ü 'q'"]);
 
-    store.add_missed_queries(&p, vec![missed("theirs", 1, 1)], 3).await.unwrap();
+    store.add_missed_queries(&p, 0, vec![missed("theirs", 1, 1)], 3).await.unwrap();
     store.write_config(&u, config("{}", None)).await.unwrap();
     assert_eq!(store.missed_queries(&u, 10).await.unwrap().len(), 3);
     let forgets = ConfigWrite { forget_missed_queries: true, ..config("{\"x\":1}", None) };
@@ -99,7 +99,13 @@ async fn missed_queries_are_bounded_and_forgotten_with_a_write_of_the_config(on:
     store.write_config(&u, forgets).await.unwrap();
     assert!(store.missed_queries(&u, 10).await.unwrap().is_empty());
     assert_eq!(store.missed_queries(&p, 10).await.unwrap().len(), 1);
-    store.add_missed_queries(&u, vec![missed("again", 1, 1)], 3).await.unwrap();
+    // Who read the config before that write must look again: it may keep no queries any more.
+    for earlier in [0, 1, 3] {
+        let late = store.add_missed_queries(&u, earlier, vec![missed("late", 1, 1)], 3).await;
+        assert!(matches!(late, Err(StoreError::Conflict)));
+    }
+    assert!(store.missed_queries(&u, 10).await.unwrap().is_empty());
+    store.add_missed_queries(&u, 2, vec![missed("again", 1, 1)], 3).await.unwrap();
     store.write_config(&u, ConfigWrite { forget_missed_queries: true, ..deletion() }).await.unwrap();
     assert!(store.missed_queries(&u, 10).await.unwrap().is_empty());
 }
@@ -110,7 +116,7 @@ async fn what_is_old_goes_a_few_rows_at_a_time(on: Backend) {
     store.add_usage((1..=5).map(|day| add(&u, day, "a", 1)).collect()).await.unwrap();
     store.add_tool_usage((1..=5).map(|day| tool_add(&u, day, "x", 0, 1)).collect()).await.unwrap();
     let old = (1..=5).map(|at| missed(&at.to_string(), 1, at)).collect();
-    store.add_missed_queries(&u, old, 10).await.unwrap();
+    store.add_missed_queries(&u, 0, old, 10).await.unwrap();
     assert_eq!(store.expire_usage(4, 3, 2).await.unwrap(), 6);
     assert_eq!(store.expire_usage(4, 3, 2).await.unwrap(), 2);
     assert_eq!(store.expire_usage(4, 3, 2).await.unwrap(), 0);

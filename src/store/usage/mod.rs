@@ -78,10 +78,12 @@ pub trait UsageStore {
     /// Of the rows of a scope's tools, one a day and tool, leaves so many: the youngest, and of a day the most called.
     async fn trim_tool_usage(&self, scope: &Scope, most: u32) -> Result<(), StoreError>;
 
-    /// Adds queries that found nothing; of a scope the `most` that were asked last are left. At most one of each query.
+    /// Adds queries that found nothing; of a scope the `most` that were asked last are left. At most one of each query. Only while
+    /// the scope's config is that of a [`super::ScopeRow::raw_revision`], else it is a [`StoreError::Conflict`].
     async fn add_missed_queries(
         &self,
         scope: &Scope,
+        raw_revision: i64,
         queries: Vec<MissedQuery>,
         most: u32,
     ) -> Result<(), StoreError>;

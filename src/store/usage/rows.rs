@@ -8,7 +8,7 @@ use crate::core::tool::ToolKey;
 use crate::core::usage::ToolCounts;
 use crate::store::engine::Engine;
 use crate::store::writer::Operation;
-use crate::store::writes::execute_rows;
+use crate::store::writes::{execute_rows, scope_state};
 use crate::store::{SqlStore, StoreError};
 
 /// What all writes of usage exclude each other by: each changes many rows at once.
@@ -64,10 +64,12 @@ impl<E: Engine> UsageStore for SqlStore<E> {
     async fn add_missed_queries(
         &self,
         scope: &Scope,
+        raw_revision: i64,
         queries: Vec<MissedQuery>,
         most: u32,
     ) -> Result<(), StoreError> {
-        self.writer.submit(AddMissedQueries { scope: scope.clone(), queries, most }).await
+        let add = AddMissedQueries { scope: scope.clone(), raw_revision, queries, most };
+        self.writer.submit(add).await
     }
 
     async fn missed_queries(&self, scope: &Scope, limit: u32) -> Result<Vec<MissedQuery>, StoreError> {
@@ -159,6 +161,7 @@ impl<E: Engine> Operation<E> for TrimToolUsage {
 
 struct AddMissedQueries {
     scope: Scope,
+    raw_revision: i64,
     queries: Vec<MissedQuery>,
     most: u32,
 }
@@ -167,6 +170,9 @@ impl<E: Engine> Operation<E> for AddMissedQueries {
     type Output = ();
 
     async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        if scope_state::<E>(connection, &self.scope).await?.raw_revision != self.raw_revision {
+            return Err(StoreError::Conflict);
+        }
         E::exclude(connection, ALL).await?;
         let owner = [self.scope.kind(), self.scope.id().as_str()];
         execute_rows::<E, _>(connection, &sql::MISSED_ADD, &owner, &self.queries, |statement, missed| {
