@@ -309,6 +309,11 @@ impl Resilient {
         (self.0.answers.entries(), self.0.answers.bytes())
     }
 
+    /// Whether what fails with one of two settings fails with the other.
+    pub fn are_one(one: &RerankRequest, other: &RerankRequest) -> bool {
+        breaker_key(one) == breaker_key(other)
+    }
+
     /// Forgets failures of these settings, because they were written anew.
     pub async fn renew(&self, request: &RerankRequest) {
         self.0.tell(request, self.0.breakers.reset(breaker_key(request)));

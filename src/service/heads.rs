@@ -33,7 +33,10 @@ pub(super) fn header_secret(name: &str) -> String {
 pub(super) const FRESH_MS: u64 = 500;
 
 /// As [`FRESH_MS`], while other processes tell what they write.
-const HEARD_MS: u64 = 1_000;
+const HEARD_MS: u64 = 800;
+
+/// While one request reads a head anew, others are shown none that is older.
+const OLDEST_MS: u64 = 1_000;
 
 /// A scope as it was read, parsed.
 #[derive(Debug)]
@@ -68,6 +71,11 @@ impl Head {
         size_of::<Self>() + 4 * self.row.config.len() + secrets.sum::<usize>()
     }
 
+    /// What is another with every write of the config, and whenever its endpoints are to be tried again.
+    fn tries(&self) -> [i64; 2] {
+        [self.row.raw_revision, self.row.renewals]
+    }
+
     pub(super) fn secret(&self, name: &str) -> Option<&SealedSecret> {
         self.row.secrets.iter().find(|secret| secret.name == name).map(|secret| &secret.sealed)
     }
@@ -79,6 +87,7 @@ pub(super) struct CachedHead {
     head: Arc<Head>,
     /// Given out when the read began.
     ticket: u64,
+    /// When the read began: what was written later may not be in it.
     checked_ms: AtomicU64,
     claimed_ms: AtomicU64,
 }
@@ -89,9 +98,18 @@ impl CachedHead {
     }
 }
 
+/// How a row was come by.
+struct Look {
+    ticket: u64,
+    /// As [`CachedHead::checked_ms`].
+    asked_ms: u64,
+    /// Rather than answered by a write.
+    was_read: bool,
+}
+
 impl Toolrack {
-    /// The head of a scope, at most half a second old, or a second while another request reads it anew; twice as old while other
-    /// processes tell what they write. Writes that the request wants to see are there.
+    /// The head of a scope, at most half a second old, or a second while another request reads it anew; a little older than half a
+    /// second while other processes tell what they write, and never older than a second. Writes that the request wants to see are there.
     ///
     /// Where the database does not answer, it is the one that was read last.
     pub(super) async fn head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
@@ -110,7 +128,7 @@ impl Toolrack {
         };
         let has_wanted = cached.head.row.writes >= request::wanted(scope);
         let is_enough = has_wanted && !self.0.following.doubts(checked);
-        if is_enough && (age < fresh_ms || (age < 2 * fresh_ms && !claims())) {
+        if is_enough && (age < fresh_ms || (age < OLDEST_MS && !claims())) {
             return Ok(Arc::clone(&cached.head));
         }
         let known = (has_wanted && age < REMEMBERED_MS).then(|| Arc::clone(&cached.head));
@@ -126,9 +144,9 @@ impl Toolrack {
 
     /// Reads a scope past the cache.
     pub(super) async fn read_head(&self, scope: &Scope) -> Result<Arc<Head>, Error> {
-        let ticket = self.0.caches.next_ticket();
+        let (ticket, asked_ms) = (self.0.caches.next_ticket(), uptime_ms());
         let row = timed(Part::Database, self.0.store.scope(scope)).await?;
-        Ok(self.keep_head(scope, row, ticket, true).await)
+        Ok(self.keep_head(scope, row, Look { ticket, asked_ms, was_read: true }).await)
     }
 
     /// Runs a write of a scope to its end, also when the caller goes away, and answers what is there then.
@@ -142,23 +160,26 @@ impl Toolrack {
         Ok(head)
     }
 
-    /// Remembers what a write answered.
-    pub(super) async fn written_head(&self, scope: &Scope, row: ScopeRow) -> Arc<Head> {
+    /// Remembers what a write answered that began at a time of the process.
+    pub(super) async fn written_head(&self, scope: &Scope, row: ScopeRow, asked_ms: u64) -> Arc<Head> {
         let ticket = self.0.caches.next_ticket();
-        self.keep_head(scope, row, ticket, false).await
+        self.keep_head(scope, row, Look { ticket, asked_ms, was_read: false }).await
     }
 
     /// A row that was read takes the place of those that were read before, also where the database has lost writes since; what a
     /// write answered, only of older ones: others may have written after it.
-    async fn keep_head(&self, scope: &Scope, row: ScopeRow, ticket: u64, was_read: bool) -> Arc<Head> {
-        let now = uptime_ms();
-        let known = self.0.caches.heads.get(scope).await.filter(|known| known.head.row == row);
-        let head = known.map_or_else(|| Arc::new(Head::new(row)), |known| Arc::clone(&known.head));
+    async fn keep_head(&self, scope: &Scope, row: ScopeRow, look: Look) -> Arc<Head> {
+        let Look { ticket, asked_ms, was_read } = look;
+        let known = self.0.caches.heads.get(scope).await.map(|known| Arc::clone(&known.head));
+        let head = match &known {
+            Some(known) if known.row == row => Arc::clone(known),
+            _ => Arc::new(Head::new(row)),
+        };
         let cached = Arc::new(CachedHead {
             head: Arc::clone(&head),
             ticket,
-            checked_ms: now.into(),
-            claimed_ms: now.into(),
+            checked_ms: asked_ms.into(),
+            claimed_ms: asked_ms.into(),
         });
         let newest = self.0.caches.heads.entry(scope.clone()).and_compute_with(|entry| {
             let later = entry.is_some_and(|entry| {
@@ -168,6 +189,13 @@ impl Toolrack {
             std::future::ready(if later { Op::Nop } else { Op::Put(cached) })
         });
         newest.await;
+        // Another process wrote the config, or was asked to try its endpoints again: so does this one.
+        if let Some(known) = known.filter(|known| was_read && known.tries() != head.tries()) {
+            self.renew_matchers(scope, &known, &head).await;
+            if !head.keeps_missed_queries() {
+                self.usage().forget_missed(scope);
+            }
+        }
         head
     }
 

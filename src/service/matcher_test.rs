@@ -30,7 +30,7 @@ use crate::core::id::Scope;
 use crate::core::lexical::Hit;
 use crate::core::policy::{self, Matcher, SecretWrite, origin_of};
 use crate::core::warning::Warning;
-use crate::rerank::{Detected, Ranking, RerankFault, RerankRequest, Reranker, check_url};
+use crate::rerank::{Detected, Ranking, RerankFault, RerankRequest, Reranker, Resilient, check_url};
 
 /// What is looked for where the caller does not say it.
 const SAMPLE_QUERY: &str = "Send an email to my team that tomorrow's meeting is cancelled";
@@ -180,7 +180,7 @@ impl Toolrack {
                 let trial =
                     Trial { reranker: self.0.reranker.direct(), matcher: &matcher, credentials, ends };
                 match trial.run(&sample, &mut answer).await {
-                    Ok(()) => self.tried(caller, &trial).await,
+                    Ok(()) => self.tried(caller, &context, &trial).await,
                     Err(fault) => answer.fault = Some(fault.into()),
                 }
             }
@@ -210,9 +210,18 @@ impl Toolrack {
     }
 
     /// What failed or was stored with these settings before need not hold any more.
-    async fn tried(&self, caller: &Caller, trial: &Trial<'_>) {
-        for request in endpoints(trial.matcher, &trial.credentials) {
-            self.0.reranker.reset(tenant(caller), &request).await;
+    async fn tried(&self, caller: &Caller, context: &Context, trial: &Trial<'_>) {
+        let project = caller.project.clone().map(|id| (Scope::Project(id), &context.heads.project));
+        let user = (Scope::User(caller.user.clone()), &context.heads.user);
+        for (scope, head) in project.into_iter().chain([user]) {
+            let tried = endpoints(trial.matcher, &trial.credentials);
+            let stored = self.stored_endpoints(&scope, head);
+            if tried.iter().any(|tried| stored.iter().any(|stored| Resilient::are_one(tried, stored))) {
+                self.tell_renewal(&scope, head).await;
+            }
+            for request in tried {
+                self.0.reranker.reset(tenant(caller, head), &request).await;
+            }
         }
         self.doubt_vectors_by(&vector_settings(trial.matcher, &trial.credentials));
     }

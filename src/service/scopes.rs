@@ -14,12 +14,12 @@ use super::ranking::endpoints;
 use super::reviews::{check_gate, review_gate};
 use super::secrets::Credentials;
 use super::stripes::Guard;
-use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms};
+use super::{Error, Kind, Toolrack, WRITE_TRIES, now_ms, uncancelled, uptime_ms};
 use crate::core::id::{Id, Scope};
 use crate::core::policy::{self, ConfigDiff, Matcher, MatcherKind, SecretWrite, origin_of};
 use crate::core::suspicion::config_warning;
 use crate::core::warning::{FieldError, Warning};
-use crate::rerank::{EndpointStatus, State, check_url};
+use crate::rerank::{EndpointStatus, RerankRequest, State, check_url};
 use crate::store::{
     ConfigWrite, ScopeRow, SealedSecret, SecretAction, SecretChange, SecretRow, StoreError, WriteNotes,
     secret_aad,
@@ -135,6 +135,7 @@ impl Toolrack {
             let Some(write) = write else {
                 // Writing the same again says that the endpoint should be tried again.
                 self.renew_matcher(scope, &before).await;
+                self.tell_renewal(scope, &before).await;
                 return Ok(self.written(scope, &before, &before, warnings, false));
             };
             match self.write_config(scope, write, &guard).await {
@@ -200,13 +201,13 @@ impl Toolrack {
         self.uncancelled_head(scope, async move {
             let _guard = guard;
             let most = service.0.limits.keys.scopes;
-            let forgets = write.forget_missed_queries;
+            let (forgets, asked_ms) = (write.forget_missed_queries, uptime_ms());
             let stored = service.0.store.write_config(&written, write).await;
             let row = stored.map_err(|error| begun_too_many(error, most))?;
             if forgets {
                 service.usage().forget_missed(&written);
             }
-            Ok(service.written_head(&written, row).await)
+            Ok(service.written_head(&written, row, asked_ms).await)
         })
         .await
     }
@@ -379,13 +380,38 @@ impl Toolrack {
 
     /// A matcher that was written is asked anew, whatever happened before.
     async fn renew_matcher(&self, scope: &Scope, head: &Head) {
-        let Some(matcher) = policy::merge(&head.layer, &policy::Layer::default()).matcher else { return };
-        if let Ok(credentials) = self.credentials(scope, head, &matcher) {
-            for request in endpoints(&matcher, &credentials) {
-                self.0.reranker.renew(&request).await;
-            }
+        if head.layer.matcher.is_none() {
+            return;
+        }
+        for request in self.stored_endpoints(scope, head) {
+            self.0.reranker.renew(&request).await;
         }
         self.doubt_vectors_of(scope);
+    }
+
+    /// The endpoints of a scope's own matcher.
+    pub(super) fn stored_endpoints(&self, scope: &Scope, head: &Head) -> Vec<RerankRequest> {
+        let Some(matcher) = policy::merge(&head.layer, &policy::Layer::default()).matcher else {
+            return Vec::new();
+        };
+        let credentials = self.credentials(scope, head, &matcher);
+        credentials.map_or_else(|_| Vec::new(), |credentials| endpoints(&matcher, &credentials))
+    }
+
+    /// Has the other processes try a scope's endpoints anew, too, and count on no answer that was given before.
+    pub(super) async fn tell_renewal(&self, scope: &Scope, head: &Head) {
+        if !self.0.store.is_shared() || head.layer.matcher.is_none() {
+            return;
+        }
+        let (service, renewed) = (self.clone(), scope.clone());
+        let told = uncancelled(async move {
+            let asked_ms = uptime_ms();
+            let row = service.0.store.renew_scope(&renewed).await?;
+            Ok(service.written_head(&renewed, row, asked_ms).await)
+        });
+        if let Err(error) = told.await {
+            tracing::warn!(%error, "other processes were not told to try an endpoint again");
+        }
     }
 
     /// The merged config, with the layer that each value came from.

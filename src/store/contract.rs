@@ -51,6 +51,7 @@ pub(super) use backend::{has_postgres, new_database};
 on_every_backend!(
     what_was_never_written_reads_as_empty,
     a_config_revision_never_comes_back,
+    a_renewal_is_counted_and_changes_nothing_else,
     of_writers_with_the_same_revision_one_wins,
     secrets_are_kept_replaced_cleared_and_go_with_their_config,
     a_catalog_changes_as_a_whole_and_only_from_the_version_it_was_read_at,
@@ -131,6 +132,17 @@ async fn what_was_never_written_reads_as_empty(on: Backend) {
     assert_eq!(store.session(&session("u", None, "s")).await.unwrap(), None);
     assert_eq!(store.meta("k").await.unwrap(), None);
     store.health().await.unwrap();
+}
+
+async fn a_renewal_is_counted_and_changes_nothing_else(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
+    assert_eq!(store.renew_scope(&user("u")).await.unwrap(), ScopeRow::default());
+    let written = store.write_config(&user("u"), config("{\"a\":1}", None)).await.unwrap();
+    let renewed = store.renew_scope(&user("u")).await.unwrap();
+    assert_eq!(renewed, ScopeRow { renewals: 1, ..written });
+    assert_eq!(store.scope(&user("u")).await.unwrap(), renewed);
+    let deleted = store.write_config(&user("u"), deletion()).await.unwrap();
+    assert_eq!(deleted.renewals, 1, "it never goes back");
 }
 
 async fn a_config_revision_never_comes_back(on: Backend) {

@@ -172,6 +172,8 @@ pub struct ScopeRow {
     pub raw_revision: i64,
     /// Counts every write of config and catalog, and never goes back.
     pub writes: i64,
+    /// Counts every [`Store::renew_scope`], and never goes back.
+    pub renewals: i64,
     /// Version of the catalog; empty when there is none.
     pub catalog_version: String,
     /// By name.
@@ -185,6 +187,7 @@ impl Default for ScopeRow {
             config_revision: 0,
             raw_revision: 0,
             writes: 0,
+            renewals: 0,
             catalog_version: String::new(),
             secrets: Vec::new(),
         }
@@ -426,6 +429,10 @@ pub trait Store:
     /// Writes or deletes a config and its secrets, compare-and-set. Answers the scope as it is then.
     /// Deleting a config that is not written changes nothing, the revision included.
     async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError>;
+
+    /// Counts that a scope's endpoints are to be tried again, and tells the other processes. Answers the scope as it is then; one
+    /// that was never written stays so.
+    async fn renew_scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError>;
 
     /// The tools of one catalog with their version; empty when it does not exist.
     async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError>;

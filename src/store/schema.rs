@@ -31,6 +31,8 @@ pub(super) const MIGRATIONS: Migrations<'static> = &[
     (12, "scope_writes_from_11", include_str!("../../migrations/0012_scope_writes_from_11.sql")),
     (13, "session_counts_from_11", include_str!("../../migrations/0013_session_counts_from_11.sql")),
     (14, "rankings_from_11", include_str!("../../migrations/0014_rankings_from_11.sql")),
+    (15, "renewals_from_11", include_str!("../../migrations/0015_renewals_from_11.sql")),
+    (16, "shared_work_from_11", include_str!("../../migrations/0016_shared_work_from_11.sql")),
 ];
 
 /// A file that was run on a database: its number, its name and the checksum of its text.

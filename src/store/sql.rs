@@ -68,7 +68,7 @@ pub(super) const SECRET_RESEAL: &str =
     "UPDATE secrets SET sealed = $5 WHERE kind = $1 AND id = $2 AND name = $3 AND sealed = $4";
 
 /// With the secrets that belong to its config; those of MCP servers are theirs.
-pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.writes, s.catalog_version, \
+pub(super) const SCOPE: &str = "SELECT s.config, s.config_written, s.config_revision, s.writes, s.renewals, s.catalog_version, \
      x.name, x.origin, x.last4, x.sealed \
      FROM scopes s LEFT JOIN secrets x ON x.kind = s.kind AND x.id = s.id AND x.name NOT LIKE 'mcp/%' \
      WHERE s.kind = $1 AND s.id = $2 ORDER BY x.name";
@@ -86,6 +86,8 @@ pub(super) const CONFIG_PUT: &str = "INSERT INTO scopes (kind, id, config, confi
 
 pub(super) const CONFIG_DELETE: &str = "UPDATE scopes SET config = '{}', config_written = 0, \
      config_revision = config_revision + 1, updated_at = $3, writes = writes + 1 WHERE kind = $1 AND id = $2";
+
+pub(super) const SCOPE_RENEW: &str = "UPDATE scopes SET renewals = renewals + 1 WHERE kind = $1 AND id = $2";
 
 pub(super) const SECRET_PUT: &str = "INSERT INTO secrets (kind, id, name, origin, last4, sealed) \
      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (kind, id, name) DO UPDATE SET \

@@ -58,7 +58,7 @@ pub(super) fn project_text(project: Option<&Id>) -> &str {
 }
 
 type ScopeColumns =
-    (String, i64, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
+    (String, i64, i64, i64, i64, String, Option<String>, Option<String>, Option<String>, Option<String>);
 
 pub(super) async fn read_scope<'c, E: Engine>(
     executor: impl Executor<'c, Database = E>,
@@ -67,11 +67,12 @@ pub(super) async fn read_scope<'c, E: Engine>(
     let rows: Vec<ScopeColumns> =
         sqlx::query_as(sql::SCOPE).bind(scope.kind()).bind(scope.id().as_str()).fetch_all(executor).await?;
     let mut answer = ScopeRow::default();
-    for (config, written, revision, writes, catalog_version, name, origin, last4, sealed) in rows {
+    for (config, written, revision, writes, renewals, catalog_version, name, origin, last4, sealed) in rows {
         answer.config = config;
         answer.config_revision = if written == 0 { 0 } else { revision };
         answer.raw_revision = revision;
         answer.writes = writes;
+        answer.renewals = renewals;
         answer.catalog_version = catalog_version;
         if let (Some(name), Some(origin), Some(sealed)) = (name, origin, sealed) {
             let bytes = hex::decode(sealed).map_err(|_| StoreError::Corrupt("secret"))?;
@@ -92,6 +93,10 @@ impl<E: Engine> Store for SqlStore<E> {
 
     async fn write_config(&self, scope: &Scope, write: ConfigWrite) -> Result<ScopeRow, StoreError> {
         self.writer.submit(writes::WriteConfig { scope: scope.clone(), write }).await
+    }
+
+    async fn renew_scope(&self, scope: &Scope) -> Result<ScopeRow, StoreError> {
+        self.writer.submit(writes::RenewScope(scope.clone())).await
     }
 
     async fn catalog(&self, owner: &CatalogOwner) -> Result<CatalogRows, StoreError> {

@@ -168,6 +168,22 @@ impl<E: Engine> Operation<E> for WriteConfig {
     }
 }
 
+pub(super) struct RenewScope(pub(super) Scope);
+
+impl<E: Engine> Operation<E> for RenewScope {
+    type Output = ScopeRow;
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<ScopeRow, StoreError> {
+        let renew = sqlx::query(sql::SCOPE_RENEW).bind(self.0.kind()).bind(self.0.id().as_str());
+        let renewed = renew.execute(&mut *connection).await?;
+        let row = read_scope(&mut *connection, &self.0).await?;
+        if E::rows_affected(&renewed) > 0 {
+            E::tell(connection, &told_of(&self.0)).await?;
+        }
+        Ok(row)
+    }
+}
+
 /// Stores or clears one secret of a scope.
 pub(super) async fn change_secret<E: Engine>(
     connection: &mut E::Connection,

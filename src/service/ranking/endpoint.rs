@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 
 use super::super::Toolrack;
 use super::super::context::{Caller, Context, ViewEntry};
+use super::super::heads::Head;
 use super::super::secrets::{Credentials, request_headers};
 use super::{Asking, SearchMode};
 use crate::core::digest::Digest;
@@ -84,7 +85,7 @@ impl Toolrack {
         let now = Instant::now();
         let latest = now + (most - most / MARGIN_PARTS);
         let ends = latest.min(now + deadline(matcher));
-        Ok(Endpoint { matcher, owner, tenant: tenant(caller), credentials, latest, ends })
+        Ok(Endpoint { matcher, owner, tenant: tenant(caller, head), credentials, latest, ends })
     }
 
     /// As [`document`], made once.
@@ -223,10 +224,11 @@ fn deadline(matcher: &Matcher) -> Duration {
     Duration::from_millis(u64::from(matcher.timeout_ms))
 }
 
-/// Whose answers are kept apart: the user in the project.
-pub(in crate::service) fn tenant(caller: &Caller) -> Digest {
+/// Whose answers are kept apart: the user in the project, before and after each time that the endpoint of a scope is to be tried
+/// again. So an answer that was under way then is never found, in whichever process it lands.
+pub(in crate::service) fn tenant(caller: &Caller, owner: &Head) -> Digest {
     let project = caller.project.as_ref().map(ToString::to_string).unwrap_or_default();
-    Digest::of(format!("{}\n{project}", caller.user).as_bytes())
+    Digest::of(format!("{}\n{project}\n{}", caller.user, owner.row.renewals).as_bytes())
 }
 
 /// The tools that are sent: all that are visible, or where there are more than `most` the best of the keyword ranking and, in

@@ -14,7 +14,9 @@ use crate::service::catalogs::{PlannedCatalog, nothing_uploaded};
 use crate::service::heads::Head;
 use crate::service::scopes::{Edit, PlannedConfig, begun_too_many};
 use crate::service::stripes::Guard;
-use crate::service::{Actor, CatalogWritten, ConfigWritten, Error, InlineTools, Kind, Toolrack, WRITE_TRIES};
+use crate::service::{
+    Actor, CatalogWritten, ConfigWritten, Error, InlineTools, Kind, Toolrack, WRITE_TRIES, uptime_ms,
+};
 use crate::store::SetupWrite;
 
 /// What shall be written. What is absent stays as it is.
@@ -153,6 +155,7 @@ impl Toolrack {
         } else {
             let write = SetupWrite { config: config_write, catalog: catalog_write };
             let forgets = write.config.as_ref().is_some_and(|config| config.forget_missed_queries);
+            let asked_ms = uptime_ms();
             let (service, written, kept, guard) =
                 (self.clone(), scope.clone(), new_catalog, Guard::clone(guard));
             let after = self.uncancelled_head(scope, async move {
@@ -166,7 +169,7 @@ impl Toolrack {
                 if let Some(catalog) = kept {
                     service.keep_catalog(&catalog).await;
                 }
-                Ok(service.written_head(&written, row).await)
+                Ok(service.written_head(&written, row, asked_ms).await)
             });
             Some(after.await?)
         };

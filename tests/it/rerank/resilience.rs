@@ -13,10 +13,10 @@ use super::endpoint::{Endpoint, json_reply, nobody};
 use super::{KEY, allowed, matcher, messenger, names, texts};
 use crate::app::{TestApp, User};
 
-const QUERY: &str = "send a message";
+pub(super) const QUERY: &str = "send a message";
 
 /// How the user's search ended: `mode`, and why it was not `rerank`.
-async fn outcome(user: &User, query: &str) -> (String, String) {
+pub(super) async fn outcome(user: &User, query: &str) -> (String, String) {
     let answer = user.search(json!({"query": query})).await.ok();
     assert!(!names(&answer).is_empty(), "{answer}");
     let text = |key: &str| answer[key].as_str().unwrap_or_default().to_owned();
@@ -24,16 +24,16 @@ async fn outcome(user: &User, query: &str) -> (String, String) {
 }
 
 #[track_caller]
-fn is_degraded(outcome: &(String, String), reason: &str) {
+pub(super) fn is_degraded(outcome: &(String, String), reason: &str) {
     assert_eq!((outcome.0.as_str(), outcome.1.as_str()), ("keyword", reason));
 }
 
-fn reranked() -> (String, String) {
+pub(super) fn reranked() -> (String, String) {
     ("rerank".to_owned(), String::new())
 }
 
 /// The changes of breakers to a state that the metrics count.
-async fn changes(app: &TestApp, to: &str) -> u64 {
+pub(super) async fn changes(app: &TestApp, to: &str) -> u64 {
     let metrics = app.admin().get("/metrics").await;
     let start = format!("toolrack_rerank_breaker_changes_total{{to=\"{to}\"}} ");
     let line = metrics.text().lines().find_map(|line| line.strip_prefix(&start));
@@ -160,7 +160,7 @@ async fn the_same_search_again_is_answered_from_memory() {
 }
 
 /// An endpoint that fails with a status until it is told to be well.
-async fn failing(status: u16) -> (Endpoint, Arc<AtomicBool>) {
+pub(super) async fn failing(status: u16) -> (Endpoint, Arc<AtomicBool>) {
     let is_well = Arc::new(AtomicBool::new(false));
     let well = Arc::clone(&is_well);
     let endpoint = Endpoint::with(move |call, _| {
