@@ -9,6 +9,7 @@ use sqlx::Connection as _;
 use tempfile::TempDir;
 
 use crate::app::{Builder, TestApp};
+use crate::faults::until;
 use crate::samples::painter;
 
 #[path = "../postgres/cluster.rs"]
@@ -359,4 +360,38 @@ async fn a_folder_is_not_needed() {
     let names: Vec<_> =
         std::fs::read_dir(app.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["log.txt"]);
+}
+
+#[tokio::test]
+async fn keys_that_the_database_lost_are_lost_though_no_connection_was() {
+    let Some(url) = database().await else { return };
+    let (first, second) = (on(&url).start().await, on(&url).start().await);
+    let make = async |app: &TestApp, name: &str| {
+        let body = json!({"name": name, "role": "agent", "users": ["*"]});
+        app.admin().post("/v1/keys", &body).await.json()["key"].as_str().unwrap().to_owned()
+    };
+    let taken = async |key: &str| {
+        let mut statuses = Vec::new();
+        for app in [&first, &second] {
+            statuses.push(app.user_with_key("holder", key).client().get("/v1/limits").await.status);
+        }
+        statuses
+    };
+    let seen = async |key: &str, status: u16| {
+        until("keys to be read", async || taken(key).await == [status, status]).await;
+    };
+    let (kept, lost) = (make(&first, "kept").await, make(&first, "lost").await);
+    for key in [&kept, &lost] {
+        seen(key, 200).await;
+    }
+    // As rows of a backup that were put in the place of those that there are.
+    let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
+    let restore = "DELETE FROM api_keys WHERE name = 'lost'; \
+                   UPDATE counters SET value = value - 1 WHERE name = 'api_keys'";
+    sqlx::raw_sql(restore).execute(&mut connection).await.unwrap();
+    let late = make(&second, "late").await;
+    seen(&lost, 401).await;
+    for key in [&kept, &late] {
+        seen(key, 200).await;
+    }
 }

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::core::keys::{Bindings, KeyDigest, KeyId, KeyRights, Principal, Role, is_misspelt, key_id};
 use crate::core::rate::{Allowances, KeyRate};
 use crate::service::heads::FRESH_MS;
-use crate::service::{Error, Toolrack, now_ms, uptime_ms, uptime_nanos};
+use crate::service::{Error, Toolrack, lock, now_ms, uptime_ms, uptime_nanos};
 use crate::store::{KeyRow, KeyTouch};
 
 /// A use is noted at most once in this time, so that a busy key costs no shared write with every request.
@@ -76,12 +76,33 @@ impl KnownKey {
     }
 }
 
+/// What was last changed of all that was read. While it is there, a database has lost nothing of it.
+#[derive(Debug, Clone, PartialEq)]
+struct Mark {
+    revision: i64,
+    id: KeyId,
+    bindings: String,
+    expires_at_ms: Option<i64>,
+    revoked_at_ms: Option<i64>,
+}
+
+impl Mark {
+    fn of(row: &KeyRow) -> Self {
+        let KeyRow { revision, id, expires_at_ms, revoked_at_ms, .. } = *row;
+        Self { revision, id, bindings: row.bindings.clone(), expires_at_ms, revoked_at_ms }
+    }
+
+    fn last(rows: &[KeyRow]) -> Option<Self> {
+        rows.iter().max_by_key(|row| row.revision).map(Self::of)
+    }
+}
+
 /// The keys in memory.
 #[derive(Debug, Default)]
 pub(in crate::service) struct KeyRing {
     keys: RwLock<HashMap<KeyId, KnownKey>>,
-    /// Up to which revision the store was read; 0: not yet.
-    read_revision: AtomicI64,
+    /// Up to which change the store was read.
+    mark: Mutex<Option<Mark>>,
     /// When it was last read to its end, in milliseconds of the process, plus one; 0: not yet.
     checked: AtomicU64,
     /// When a request last took it upon itself to read, counted alike.
@@ -180,8 +201,19 @@ impl KeyRing {
             Some((row.id, KnownKey { revoked_at_ms, ..key }))
         });
         *keys = read.collect();
-        let last = rows.iter().map(|row| row.revision).max().unwrap_or_default();
-        self.read_revision.store(last, Ordering::Relaxed);
+        *lock(&self.mark) = Mark::last(rows);
+    }
+
+    /// Takes over what was changed since the mark, and the mark itself, which is the first to be read. False where it is not
+    /// there any more: it was deleted, or the database is of an earlier time, and all is to be read anew.
+    fn follow(&self, rows: &[KeyRow]) -> bool {
+        let mut mark = lock(&self.mark);
+        if mark.as_ref().is_some_and(|mark| !rows.iter().any(|row| Mark::of(row) == *mark)) {
+            return false;
+        }
+        self.keep(rows);
+        *mark = Mark::last(rows).or_else(|| mark.take());
+        true
     }
 
     /// Refuses a key from now on, whatever is stored of it. Whether it is known.
@@ -280,11 +312,11 @@ impl Toolrack {
             self.check_database()?;
         }
         let begun = uptime_ms() + 1;
-        let read = async { Ok(self.0.store.key_changes(ring.read_revision.load(Ordering::Relaxed)).await?) };
+        let before = lock(&ring.mark).as_ref().map_or(0, |mark| mark.revision - 1);
+        let read = async { Ok(self.0.store.key_changes(before).await?) };
         let rows = self.read_or_remember(None, read).await?;
-        ring.keep(&rows);
-        if let Some(last) = rows.last() {
-            ring.read_revision.fetch_max(last.revision, Ordering::Relaxed);
+        if !ring.follow(&rows) {
+            ring.replace(&self.0.store.key_changes(0).await?);
         }
         ring.checked.fetch_max(begun, Ordering::Relaxed);
         Ok(())
@@ -356,12 +388,19 @@ mod tests {
         let ring = KeyRing::default();
         let ((kept, kept_key), (lost, lost_key), (revoked, revoked_key)) = (row(1, 1), row(2, 9), row(3, 2));
         ring.keep([&kept, &lost, &KeyRow { revoked_at_ms: Some(1), revision: 8, ..revoked.clone() }]);
-        ring.read_revision.store(9, Ordering::Relaxed);
-        ring.replace(&[kept, revoked]);
+        ring.replace(&[kept.clone(), revoked]);
         assert_eq!(ask(&ring, &kept_key, 5), Ok(Role::Agent));
         assert_eq!(ask(&ring, &lost_key, 5), Err(KeyRefusal::Unknown));
         assert_eq!(ask(&ring, &revoked_key, 5), Err(KeyRefusal::Revoked));
-        assert_eq!(ring.read_revision.load(Ordering::Relaxed), 2, "the next change is seen");
+        // The next change is seen, and so is that the last one is gone, or another one has its number.
+        assert!(ring.follow(&[row(3, 2).0, row(4, 3).0]));
+        assert!(!ring.follow(&[row(5, 4).0]));
+        assert!(!ring.follow(&[row(6, 3).0]) && !ring.follow(&[]));
+        assert_eq!(ask(&ring, &row(5, 4).1, 5), Err(KeyRefusal::Unknown), "all is read anew");
+        ring.replace(&[kept]);
+        assert!(!ring.follow(&[]), "no key is left");
+        ring.replace(&[]);
+        assert!(ring.follow(&[row(7, 1).0]));
     }
 
     #[test]
