@@ -192,6 +192,8 @@ struct Inner {
     ahead: setup::Ahead,
     away: away::Away,
     following: following::Following,
+    /// What this process takes work under that one of several does for all.
+    holder: String,
     /// What stands for a project that is not named.
     nothing: Nothing,
 }
@@ -221,6 +223,7 @@ impl Toolrack {
             ahead: setup::Ahead::default(),
             away: away::Away::default(),
             following: following::Following::default(),
+            holder: hex::encode(rand::random::<[u8; 8]>()),
             nothing: Nothing {
                 head: Arc::new(heads::Head::new(ScopeRow::default())),
                 catalog: Arc::default(),

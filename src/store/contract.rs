@@ -37,6 +37,7 @@ mod secrets;
 mod sessions;
 mod setup;
 mod usage;
+mod vector_claims;
 mod warm_model;
 
 use std::task::{Context, Waker};

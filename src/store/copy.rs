@@ -13,7 +13,7 @@ use super::{PostgresStore, SqliteStore, Store as _, StoreError, postgres, sqlite
 const ROWS: usize = 64;
 
 /// Every table; one that others refer to stands before them.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "meta",
     "scopes",
     "secrets",
@@ -36,6 +36,7 @@ const TABLES: [&str; 22] = [
     "page_sessions",
     "mcp_servers",
     "rankings",
+    "vector_claims",
 ];
 
 /// Why nothing was copied.

@@ -45,6 +45,7 @@ mod sql;
 mod sql_store;
 mod sqlite;
 mod usage;
+mod vector_claims;
 mod writer;
 mod writes;
 
@@ -88,6 +89,7 @@ pub use setup::{
 pub use sql_store::SqlStore;
 pub use sqlite::{SqliteOptions, SqliteStore};
 pub use usage::{MissedQuery, ToolUsageAdd, ToolUsageRow, UsageAdd, UsageRow, UsageStore};
+pub use vector_claims::VectorClaimStore;
 
 /// Why a read or a write did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -419,6 +421,7 @@ pub trait Store:
     + McpServerStore
     + SetupStore
     + RankingStore
+    + VectorClaimStore
     + Send
     + Sync
     + fmt::Debug

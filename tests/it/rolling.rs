@@ -12,7 +12,11 @@ use crate::postgres::{database, on};
 use crate::samples::{painter, paints};
 
 /// The last file of the schema, and what takes back what it did. A new file gets its own here.
-const LAST: (i64, &str) = (14, "DROP TABLE rankings");
+const LAST: (i64, &str) = (
+    16,
+    "ALTER TABLE mcp_servers DROP COLUMN watch_by; ALTER TABLE mcp_servers DROP COLUMN watch_until; \
+     DROP TABLE vector_claims; DROP INDEX rankings_of_owner",
+);
 
 /// Requests between two steps of an update.
 const BETWEEN: usize = 60;

@@ -1,6 +1,7 @@
 //! Syncs that nobody asks for: by the clock, and when a watched server tells that its tools changed.
 //!
-//! One task goes round; servers that are due are read one after another, each by one process. Watched servers have a task each, a few of them.
+//! One task goes round; servers that are due are read one after another, each by one process. Watched servers have a task each, a few
+//! of them in one process, and each in one process alone.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::ServerKey;
 use crate::service::{Actor, Toolrack, now_ms};
-use crate::store::McpServerRow;
+use crate::store::{McpServerRow, StoreError};
 
 /// How often servers that are due are looked for.
 const ROUND: Duration = Duration::from_secs(15);
@@ -24,6 +25,9 @@ const CLAIM_MS: i64 = 10 * 60 * 1_000;
 
 /// Most servers that are watched by one process.
 const MAX_WATCHED: u32 = 16;
+
+/// A process that watches a server says so in every round; after so long another one takes it over.
+const WATCH_MS: i64 = 45 * 1_000;
 
 /// Notices of changes within this time are one.
 const QUIET: Duration = Duration::from_millis(500);
@@ -59,6 +63,11 @@ impl Toolrack {
             () = stop.cancelled() => {}
             () = watching => {}
             () = syncing => {}
+        }
+        if self.0.store.is_shared()
+            && let Err(error) = self.0.store.release_watches(&self.0.holder).await
+        {
+            tracing::warn!(%error, "other processes watch MCP servers a little later");
         }
     }
 
@@ -97,9 +106,24 @@ impl Toolrack {
         }
     }
 
+    /// The servers that this process is to watch: that no other one does.
+    async fn servers_to_watch(&self) -> Result<Vec<McpServerRow>, StoreError> {
+        let (store, holder, now) = (&self.0.store, &self.0.holder, now_ms());
+        if !store.is_shared() {
+            return store.watched_mcp_servers(MAX_WATCHED, holder, i64::MAX).await;
+        }
+        let mut wanted = Vec::new();
+        for row in store.watched_mcp_servers(MAX_WATCHED, holder, now).await? {
+            if store.claim_watch(&row.scope, &row.name, holder, now, now + WATCH_MS).await? {
+                wanted.push(row);
+            }
+        }
+        Ok(wanted)
+    }
+
     /// Has one task for each server that is to be watched, and none for others.
     async fn watch_servers(&self, watchers: &mut Watchers) {
-        let wanted = match self.0.store.watched_mcp_servers(MAX_WATCHED).await {
+        let wanted = match self.servers_to_watch().await {
             Ok(wanted) => wanted,
             Err(error) => return tracing::warn!(%error, "could not look for MCP servers to watch"),
         };

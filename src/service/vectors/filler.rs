@@ -3,6 +3,7 @@
 //! Nobody cancels it: what was asked for is paid for, so each batch is stored and handed out as it lands.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
@@ -22,7 +23,7 @@ use crate::store::VectorRow;
 /// Requests of one task at a time.
 const PARALLEL: usize = 4;
 /// Time of one request: nobody need wait so long for it, and self-hosted models are slow.
-const BATCH_TIME: Duration = Duration::from_secs(60);
+pub(super) const BATCH_TIME: Duration = Duration::from_secs(60);
 /// Vectors that one scope may keep; of a usual width (1,024) they take 80 MB.
 const MAX_KEPT: u32 = 40_000;
 /// A text whose vector tells one model from another.
@@ -30,17 +31,31 @@ const CONTROL: &str = "toolrack control: Send an email message to a contact.";
 /// The same model makes the same vector but for rounding and padding; others make one that is no more like it than chance.
 const SAME_MODEL: f64 = 0.99;
 
-type Batch = Vec<Wanted<OfTool>>;
+pub(super) type Batch = Vec<Wanted<OfTool>>;
 
 /// What came back.
 enum Flown {
-    Batch { serial: u64, batch: Batch, outcome: Result<Arc<Vectors>, RerankFault> },
-    Control { before: Option<Embedding>, outcome: Result<Arc<Vectors>, RerankFault> },
+    Batch {
+        serial: u64,
+        batch: Batch,
+        outcome: Result<Arc<Vectors>, RerankFault>,
+    },
+    Control {
+        before: Option<Embedding>,
+        outcome: Result<Arc<Vectors>, RerankFault>,
+    },
+    /// Of texts that another process was making, those that are still to be made.
+    Left {
+        serial: u64,
+        batch: Batch,
+    },
 }
 
 pub(super) struct Filler {
-    pub service: Toolrack,
-    pub source: Source,
+    pub(super) service: Toolrack,
+    pub(super) source: Source,
+    /// Nothing is made any more.
+    pub(super) has_failed: AtomicBool,
 }
 
 /// Ends the work of a space's task that did not end by itself.
@@ -68,6 +83,14 @@ fn is_about_texts(fault: RerankFault) -> bool {
 }
 
 impl Filler {
+    pub(super) fn new(service: Toolrack, source: Source) -> Self {
+        Self { service, source, has_failed: AtomicBool::new(false) }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
     /// Makes what is wanted until nothing is, or the endpoint fails.
     pub(super) async fn run(self) {
         let space = Arc::clone(&self.source.space);
@@ -98,9 +121,7 @@ impl Filler {
                 let most = self.service.0.reranker.texts_in_request(&self.source.settings).await;
                 let Some((serial, batch)) = space.next(most) else { break };
                 let batch = self.without_known(serial, batch).await;
-                if !batch.is_empty() {
-                    flying.push(Box::pin(self.batch(serial, batch)));
-                }
+                self.make(&mut flying, serial, batch).await;
             }
             let landed = match flying.next().await {
                 Some(Flown::Batch { serial, batch, outcome: Ok(made) }) => {
@@ -113,14 +134,42 @@ impl Filler {
                     is_held = false;
                     self.compare(before, outcome).await
                 }
-                Some(Flown::Batch { outcome: Err(fault), .. }) => Err(fault),
+                Some(Flown::Batch { batch, outcome: Err(fault), .. }) => {
+                    self.release(&batch).await;
+                    Err(fault)
+                }
+                Some(Flown::Left { serial, batch }) => {
+                    if failed.is_none() {
+                        self.make(&mut flying, serial, batch).await;
+                    }
+                    Ok(())
+                }
                 None if failed.is_some() || space.may_end() => break,
                 None => Ok(()),
             };
             // The others that are on their way are waited for.
             failed = failed.or(landed.err());
+            self.has_failed.store(failed.is_some(), Ordering::Relaxed);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Begins to make a batch, but for what another process is making: that is waited for.
+    async fn make<'a>(
+        &'a self,
+        flying: &mut FuturesUnordered<BoxFuture<'a, Flown>>,
+        serial: u64,
+        batch: Batch,
+    ) {
+        let (own, others) = self.claim(serial, batch).await;
+        if !own.is_empty() {
+            flying.push(Box::pin(self.batch(serial, own)));
+        }
+        if !others.is_empty() {
+            flying.push(Box::pin(async move {
+                Flown::Left { serial, batch: self.left_by_others(serial, others).await }
+            }));
+        }
     }
 
     async fn batch(&self, serial: u64, batch: Batch) -> Flown {
@@ -189,7 +238,7 @@ impl Filler {
     }
 
     /// A batch without what was made since it was wanted.
-    async fn without_known(&self, serial: u64, batch: Batch) -> Batch {
+    pub(super) async fn without_known(&self, serial: u64, batch: Batch) -> Batch {
         let (mut known, mut rest) = (Vec::new(), Vec::with_capacity(batch.len()));
         for wanted in batch {
             match self.service.0.caches.vectors.get(&(serial, wanted.text)).await {
@@ -224,6 +273,7 @@ impl Filler {
             }
         }
         self.store(made.clone()).await;
+        self.release_texts(made.iter().map(|(text, _)| *text).collect()).await;
         for (text, kept) in &made {
             self.service.0.caches.vectors.insert((serial, *text), Arc::clone(kept)).await;
         }
@@ -251,7 +301,7 @@ impl Filler {
         }
     }
 
-    async fn hand_out(&self, serial: u64, made: &[(Digest, Arc<Kept>)]) {
+    pub(super) async fn hand_out(&self, serial: u64, made: &[(Digest, Arc<Kept>)]) {
         // A space in use stays in memory.
         drop(self.service.0.caches.spaces.get(&self.source.space.key).await);
         for view in self.source.space.landed(serial, made) {

@@ -1,8 +1,9 @@
 //! Vectors of tools that an endpoint made: kept by the scope whose matcher asks, made once for each text, in batches.
 //!
 //! `space` is where vectors compare: one endpoint, one model, one way of asking, for one scope. `queue` says what is made
-//! next, `filler` is the task that makes it, and `view` holds what one view of the catalogs needs. Knows nothing of ranking.
+//! next, `filler` is the task that makes it, `claims` keeps several processes from making the same, and `view` holds what one view of the catalogs needs. Knows nothing of ranking.
 
+mod claims;
 mod filler;
 mod queue;
 mod space;
@@ -85,7 +86,7 @@ impl Toolrack {
         let wanted = positions.iter().filter_map(|at| vectors.tools.get(*at));
         let wanted = wanted.map(|(id, text)| Wanted { text: *text, of: (Arc::clone(entry), *id) });
         if source.space.want(wanted, is_awaited) {
-            let filler = Filler { service: self.clone(), source: source.clone() };
+            let filler = Filler::new(self.clone(), source.clone());
             tokio::spawn(filler.run());
         }
     }

@@ -126,6 +126,23 @@ async fn some_are_watched(on: Backend) {
         let write = McpServerWrite { watched, ..server(name, 0) };
         store.write_mcp_server(&user("u"), write).await.unwrap();
     }
-    assert_eq!(names(&store.watched_mcp_servers(9).await.unwrap()), ["a", "c"]);
-    assert_eq!(names(&store.watched_mcp_servers(1).await.unwrap()), ["a"]);
+    let seen = async |holder, limit, now_ms| {
+        names(&store.watched_mcp_servers(limit, holder, now_ms).await.unwrap()).join(" ")
+    };
+    assert_eq!((&*seen("x", 9, 1).await, &*seen("x", 1, 1).await), ("a c", "a"));
+    // One watches, and another one only when it does not say so again.
+    let claim = async |holder, name, now_ms| {
+        store.claim_watch(&user("u"), name, holder, now_ms, now_ms + 10).await.unwrap()
+    };
+    assert_eq!([claim("x", "c", 1).await, claim("y", "c", 11).await], [true, false]);
+    assert_eq!((&*seen("x", 9, 2).await, &*seen("y", 9, 2).await), ("c a", "a"));
+    assert_eq!(
+        [claim("x", "c", 12).await, claim("y", "c", 22).await, claim("y", "c", 23).await],
+        [true, false, true]
+    );
+    assert!(!claim("x", "c", 24).await && !claim("x", "gone", 24).await);
+    store.release_watches("x").await.unwrap();
+    assert!(!claim("x", "c", 24).await, "what it lost is another's");
+    store.release_watches("y").await.unwrap();
+    assert!(claim("x", "c", 24).await);
 }

@@ -106,6 +106,25 @@ pub trait McpServerStore {
         until_ms: i64,
     ) -> Result<bool, StoreError>;
 
-    /// Up to `limit` servers that are to be watched, the ones that were written first come first.
-    async fn watched_mcp_servers(&self, limit: u32) -> Result<Vec<McpServerRow>, StoreError>;
+    /// Up to `limit` servers that are to be watched and that no other holder watches at this time; those of the holder come first,
+    /// then the ones that were written first.
+    async fn watched_mcp_servers(
+        &self,
+        limit: u32,
+        holder: &str,
+        now_ms: i64,
+    ) -> Result<Vec<McpServerRow>, StoreError>;
+
+    /// Takes the watch of a server, or takes it again, until a time; whether no other holder has it. Of several processes one has it.
+    async fn claim_watch(
+        &self,
+        scope: &Scope,
+        name: &str,
+        holder: &str,
+        now_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, StoreError>;
+
+    /// Gives up all watches of a holder.
+    async fn release_watches(&self, holder: &str) -> Result<(), StoreError>;
 }

@@ -103,11 +103,33 @@ impl<E: Engine> McpServerStore for SqlStore<E> {
         rows::<E>(&read.await?)
     }
 
-    async fn watched_mcp_servers(&self, limit: u32) -> Result<Vec<McpServerRow>, StoreError> {
+    async fn watched_mcp_servers(
+        &self,
+        limit: u32,
+        holder: &str,
+        now_ms: i64,
+    ) -> Result<Vec<McpServerRow>, StoreError> {
         let read = self.read(|mut reader| async move {
-            Ok(sqlx::query(sql::WATCHED).bind(i64::from(limit)).fetch_all(&mut *reader).await?)
+            let query = sqlx::query(sql::WATCHED).bind(i64::from(limit)).bind(holder).bind(now_ms);
+            Ok(query.fetch_all(&mut *reader).await?)
         });
         rows::<E>(&read.await?)
+    }
+
+    async fn claim_watch(
+        &self,
+        scope: &Scope,
+        name: &str,
+        holder: &str,
+        now_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let (scope, name, holder) = (scope.clone(), name.to_owned(), holder.to_owned());
+        self.writer.submit(ClaimWatch { scope, name, holder, now_ms, until_ms }).await
+    }
+
+    async fn release_watches(&self, holder: &str) -> Result<(), StoreError> {
+        self.writer.submit(ReleaseWatches(holder.to_owned())).await
     }
 }
 
@@ -191,6 +213,40 @@ impl<E: Engine> Operation<E> for ClaimMcpServer {
             .bind(self.due_ms)
             .bind(self.until_ms);
         Ok(E::rows_affected(&claim.execute(connection).await?) > 0)
+    }
+}
+
+struct ClaimWatch {
+    scope: Scope,
+    name: String,
+    holder: String,
+    now_ms: i64,
+    until_ms: i64,
+}
+
+impl<E: Engine> Operation<E> for ClaimWatch {
+    type Output = bool;
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
+        let claim = sqlx::query(sql::WATCH)
+            .bind(self.scope.kind())
+            .bind(self.scope.id().as_str())
+            .bind(self.name.as_str())
+            .bind(self.holder.as_str())
+            .bind(self.now_ms)
+            .bind(self.until_ms);
+        Ok(E::rows_affected(&claim.execute(connection).await?) > 0)
+    }
+}
+
+struct ReleaseWatches(String);
+
+impl<E: Engine> Operation<E> for ReleaseWatches {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        sqlx::query(sql::UNWATCH).bind(self.0.as_str()).execute(connection).await?;
+        Ok(())
     }
 }
 

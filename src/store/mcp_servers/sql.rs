@@ -20,8 +20,17 @@ pub(super) const DUE: &str = servers!(
     "m.next_sync_at > 0 AND m.next_sync_at <= $1 ORDER BY m.next_sync_at, m.kind, m.id, m.name LIMIT $2"
 );
 
-pub(super) const WATCHED: &str =
-    servers!("m.watched = 1 ORDER BY m.written_at, m.kind, m.id, m.name LIMIT $1");
+/// Those that the holder $2 watches come first.
+pub(super) const WATCHED: &str = servers!(
+    "m.watched = 1 AND (m.watch_by = $2 OR m.watch_until < $3) \
+     ORDER BY CASE WHEN m.watch_by = $2 THEN 0 ELSE 1 END, m.written_at, m.kind, m.id, m.name LIMIT $1"
+);
+
+/// Only where nobody else watches it at $5.
+pub(super) const WATCH: &str = "UPDATE mcp_servers SET watch_by = $4, watch_until = $6 \
+     WHERE kind = $1 AND id = $2 AND name = $3 AND (watch_by = $4 OR watch_until < $5)";
+
+pub(super) const UNWATCH: &str = "UPDATE mcp_servers SET watch_by = '', watch_until = 0 WHERE watch_by = $1";
 
 /// Servers of a scope beside the one named $3.
 pub(super) const OTHERS: &str = "SELECT COUNT(*) FROM mcp_servers WHERE kind = $1 AND id = $2 AND name <> $3";

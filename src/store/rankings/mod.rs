@@ -21,7 +21,7 @@ pub trait RankingStore {
     /// A ranking that was stored at or after a time; opaque text.
     async fn ranking(&self, key: &RankingKey, since_ms: i64) -> Result<Option<String>, StoreError>;
 
-    /// Stores a ranking in the place of another one. Of its owner the `most` that were stored last are left.
+    /// Stores a ranking in the place of another one. Of its owner at most the `most` that were stored last are left.
     async fn write_ranking(
         &self,
         key: RankingKey,

@@ -7,9 +7,11 @@ mod stored;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 
 use self::server::{Server, everything, path as programs, python, script};
 use crate::app::{TestApp, User, path};
+use crate::{faults, postgres};
 
 const TOKEN: &str = "mcp-canary-5f2e90d1c7b34a68";
 
@@ -259,6 +261,34 @@ async fn a_watched_server_tells_of_its_changes() {
     app.admin().delete(&server_path(&user, &["live"])).await.expect_status(204);
     app.admin().get(&server_path(&user, &["live"])).await.problem(404, "not_found");
     assert_eq!(names(&app, &user).await, ["a", "b"], "tools stay");
+}
+
+#[tokio::test]
+async fn of_several_processes_one_watches_a_server() {
+    let Some(url) = postgres::database().await else { return };
+    let Some(server) = Server::pages(&json!([tool("a", "A.")]), &[]) else { return };
+    let on = || postgres::on(&url).set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start();
+    let (mut first, second) = (on().await, on().await);
+    let user = first.user();
+    put(&first, &user, "live", &json!({"url": server.url, "watch": true})).await;
+    until("it is read once it is connected", async || names(&first, &user).await == ["a"]).await;
+    let mut database = sqlx::PgConnection::connect(&url).await.unwrap();
+    let mut holder = async || {
+        let query = sqlx::query_as("SELECT watch_by FROM mcp_servers");
+        let (holder,): (String,) = query.fetch_one(&mut database).await.unwrap();
+        holder
+    };
+    let one = holder().await;
+    assert!(!one.is_empty());
+    // Another one takes it over at its next look.
+    first.stop().await;
+    faults::until("another one watches", async || !["", &one].contains(&&*holder().await)).await;
+    let user = second.user_called(&user.id);
+    until("it is connected", async || {
+        server.set_tools(&json!([tool("a", "A."), tool("b", "B.")])).await;
+        names(&second, &user).await == ["a", "b"]
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ fn is_of_tools(call: &Call) -> bool {
     call.documents().iter().any(|text| text.starts_with("g "))
 }
 
-async fn with_tools(app: &TestApp, tools: &[Value], config: &Value) -> User {
+pub(super) async fn with_tools(app: &TestApp, tools: &[Value], config: &Value) -> User {
     let user = app.user();
     user.put_catalog(tools).await.ok();
     user.put_config(config).await.ok();

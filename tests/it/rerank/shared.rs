@@ -1,11 +1,18 @@
-//! What several processes of one database pay an endpoint for.
+//! What several processes of one database pay an endpoint for, and what they remember of it together.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Connection as _;
 
 use super::endpoint::Endpoint;
-use super::resilience::until;
+use super::filling::with_tools;
+use super::resilience::{QUERY, changes, failing, is_degraded, outcome, reranked, until};
+use super::vectors::{self, embedded, many, sent};
 use super::{matcher, messenger};
+use crate::app::User;
+use crate::model::warning_codes;
 use crate::postgres;
 
 #[tokio::test]
@@ -39,4 +46,73 @@ async fn a_ranking_that_one_process_paid_for_is_there_for_the_others() {
     let rows: Vec<(String, String, String)> =
         sqlx::query_as("SELECT owner, call, body FROM rankings").fetch_all(&mut database).await.unwrap();
     assert!(!format!("{rows:?}").contains("message"), "{rows:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_one_process_is_to_try_again_is_tried_again_by_all() {
+    let Some(url) = postgres::database().await else { return };
+    let on = || postgres::on(&url).set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start();
+    let (first, second) = (on().await, on().await);
+    let (endpoint, is_well) = failing(404).await;
+    let mut config = matcher(&endpoint.url("/rerank"));
+    config["matcher"].as_object_mut().unwrap().remove("api_key");
+    config["deny"] = json!(["@secret"]);
+    let user = messenger(&first, config.clone()).await;
+    let there = second.user_called(&user.id);
+    let broken = async || {
+        is_well.store(false, Ordering::Relaxed);
+        outcome(&there, "another query").await;
+        is_degraded(&outcome(&there, "another query").await, "circuit_open");
+        is_well.store(true, Ordering::Relaxed);
+    };
+    broken().await;
+    // The same settings, written where nothing failed.
+    let written = user.put_config(&config).await.ok();
+    assert_eq!(written["changes"].to_string().matches("matcher").count(), 0, "{written}");
+    until("a new attempt", async || outcome(&there, QUERY).await == reranked()).await;
+    let probes = async || changes(&second, "half_open").await;
+    assert_eq!((changes(&second, "closed").await, probes().await), (1, 0), "it was told, it did not wait");
+
+    // A test that succeeds: failures are forgotten, and so are answers of before.
+    broken().await;
+    let test = json!({"user": user.id, "matcher": config["matcher"]});
+    assert_eq!(first.admin().post("/v1/setup/matcher-test", &test).await.ok()["ok"], true);
+    endpoint.take();
+    until("an answer that was paid for again", async || {
+        outcome(&there, QUERY).await == reranked() && endpoint.count() == 1
+    })
+    .await;
+    assert_eq!((changes(&second, "closed").await, probes().await), (2, 0));
+}
+
+#[tokio::test]
+async fn vectors_that_processes_want_at_once_are_paid_for_once() {
+    let Some(url) = postgres::database().await else { return };
+    let on = || postgres::on(&url).set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start();
+    let (first, second) = (on().await, on().await);
+    let endpoint = Endpoint::with(|call, _| async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        embedded(&call)
+    })
+    .await;
+    let user = with_tools(&first, &many(300), &vectors::matcher(&endpoint)).await;
+    let users = [&user, &second.user_called(&user.id)];
+    let complete = async |user: &User| {
+        let ask = json!({"query": "where is the pigeon"});
+        until("all vectors", async || warning_codes(&user.search(ask.clone()).await.ok()).is_empty()).await;
+    };
+    futures_util::future::join_all(users.map(complete)).await;
+    let mut of_tools = sent(&endpoint.take());
+    of_tools.retain(|text| text.starts_with("g "));
+    let texts = of_tools.len();
+    of_tools.sort_unstable();
+    of_tools.dedup();
+    assert_eq!((texts, of_tools.len()), (301, 301), "each once, whichever process wanted it first");
+    let mut database = sqlx::PgConnection::connect(&url).await.unwrap();
+    until("claims that are given up", async || {
+        let (left,): (i64,) =
+            sqlx::query_as("SELECT COUNT(*) FROM vector_claims").fetch_one(&mut database).await.unwrap();
+        left == 0
+    })
+    .await;
 }
