@@ -181,6 +181,11 @@ impl Caches {
         self.next_ticket.fetch_add(1, Ordering::SeqCst)
     }
 
+    /// Tools of the catalogs that are held.
+    pub(super) fn tools_held(&self) -> usize {
+        self.catalogs.iter().map(|(_, catalog)| catalog.tools().len()).sum()
+    }
+
     /// What the caches hold now.
     pub(super) fn usage(&self) -> Vec<CacheUse> {
         let weighed = |cache, entries, bytes| CacheUse { cache, entries, bytes };

@@ -55,6 +55,8 @@ impl Toolrack {
             connections_idle,
             connections_most,
             has_room: self.has_room(),
+            is_listening: !self.0.store.is_shared() || self.0.store.hears_changes(),
+            tools_held: self.0.caches.tools_held(),
         });
         let sessions = CacheUse { cache: "sessions", entries: self.0.sessions.entry_count(), bytes: 0 };
         let (entries, bytes) = self.0.reranker.answers();

@@ -148,6 +148,10 @@ pub struct Load {
     pub connections_most: u32,
     /// Whether writes find room.
     pub has_room: bool,
+    /// Whether nothing that others write goes unheard.
+    pub is_listening: bool,
+    /// Tools of catalogs in memory.
+    pub tools_held: usize,
 }
 
 /// Sets what the gauges show of it.
@@ -158,6 +162,8 @@ pub fn load(load: &Load) {
     REGISTRY.pool.with(&REGISTRY.recorder, ["idle"], |gauge| gauge.set(load.connections_idle));
     REGISTRY.pool_max.set(load.connections_most);
     REGISTRY.storage_full.set(if load.has_room { 0.0 } else { 1.0 });
+    REGISTRY.listening.set(if load.is_listening { 1.0 } else { 0.0 });
+    REGISTRY.tools_held.set(load.tools_held as f64);
 }
 
 /// All metrics in the Prometheus text format.
@@ -223,6 +229,8 @@ mod tests {
             connections_idle: 1,
             connections_most: 4,
             has_room: false,
+            is_listening: true,
+            tools_held: 9,
         });
         // Other tests of this process record too, so only labels of this test are looked at with their values.
         let text = render();
@@ -245,6 +253,8 @@ mod tests {
             "toolrack_db_pool_connections{state=\"in_use\"} 2",
             "toolrack_db_pool_connections_max 4",
             "toolrack_db_storage_full 1",
+            "toolrack_db_listening 1",
+            "toolrack_tools_in_memory 9",
             "toolrack_rerank_breakers_open 1",
             "toolrack_db_commit_duration_seconds_bucket{le=\"0.0025\"} ",
             "process_open_fds ",

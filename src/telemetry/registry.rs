@@ -11,10 +11,10 @@ use metrics_exporter_prometheus::{
 
 use super::table::{
     ASSEMBLIES, BREAKER, BREAKERS_OPEN, BUILD_INFO, CACHE_BREAKS, CACHE_BYTES, CACHE_ENTRIES, COMMIT_SECONDS,
-    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, Label, METRICS, Metric,
+    ENDPOINT_CALLS, ENDPOINT_SECONDS, HELD_BACK, IN_FLIGHT, IN_FLIGHT_MAX, LISTENING, Label, METRICS, Metric,
     MetricKind, NO_MATCH, PANICS, POOL, POOL_MAX, PRELOADS, QUARANTINED, READ_WAIT, REQUESTS, SEARCH_SECONDS,
-    SEARCHES, STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, UNKNOWN_CALLS, Values,
-    WARM_ADDED, WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
+    SEARCHES, STORAGE_FULL, TOKENS_ALL, TOKENS_ANSWERS, TOKENS_SAVED, TOKENS_SENT, TOOLS_HELD, UNKNOWN_CALLS,
+    Values, WARM_ADDED, WARM_EVICTIONS, WARM_TOUCHED, WRITE_QUEUE, WRITE_WAIT, WRITER_BATCH,
 };
 
 /// A handle to one series of a metric.
@@ -115,6 +115,8 @@ pub(super) struct Registry {
     pub(super) pool: Family<Gauge, 1>,
     pub(super) pool_max: Gauge,
     pub(super) storage_full: Gauge,
+    pub(super) listening: Gauge,
+    pub(super) tools_held: Gauge,
 }
 
 impl Registry {
@@ -181,6 +183,8 @@ impl Registry {
             pool: Family::new(POOL),
             pool_max: gauge(&POOL_MAX),
             storage_full: gauge(&STORAGE_FULL),
+            listening: gauge(&LISTENING),
+            tools_held: gauge(&TOOLS_HELD),
             recorder,
         }
     }

@@ -255,6 +255,8 @@ table! {
         ]),
     ]
         "Uploaded tools that were set aside."
+    TOOLS_HELD "toolrack_tools_in_memory" MetricKind::Gauge, []
+        "Tools of the catalogs that are held in memory."
     CACHE_ENTRIES "toolrack_cache_entries" MetricKind::Gauge, [CACHE]
         "Entries in an in-memory cache."
     CACHE_BYTES "toolrack_cache_bytes" MetricKind::Gauge, [CACHE]
@@ -275,6 +277,8 @@ table! {
         "Most connections of the pool for reads."
     STORAGE_FULL "toolrack_db_storage_full" MetricKind::Gauge, []
         "1 while writes find no room, as /readyz tells it, else 0."
+    LISTENING "toolrack_db_listening" MetricKind::Gauge, []
+        "1 while this process hears what others write to its database, or is the only one; 0 while it only looks now and then."
     DISK_FREE "toolrack_db_disk_free_bytes" MetricKind::Gauge, []
         "Bytes that the file system of the database has free for this program; absent where there is no database file."
     DISK_SIZE "toolrack_db_disk_size_bytes" MetricKind::Gauge, []
