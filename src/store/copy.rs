@@ -7,6 +7,7 @@ use sqlx::{
 
 use super::engine::Engine;
 use super::open::{OpenError, Place};
+use super::schema::MIGRATIONS;
 use super::{PostgresStore, SqliteStore, Store as _, StoreError, postgres, sqlite};
 
 /// Rows of one statement.
@@ -46,6 +47,10 @@ pub enum CopyError {
     Open(#[from] OpenError),
     #[error("{0} holds rows already; a copy is made into an empty database")]
     NotEmpty(Place),
+    #[error(
+        "{place} has what a newer program added (schema {found}, this program knows {known}); copy with that program"
+    )]
+    Newer { place: Place, found: i64, known: i64 },
     #[error("the table {0} cannot be copied, and nothing was: {1}")]
     Table(&'static str, #[source] sqlx::Error),
     #[error("nothing was copied: {0}")]
@@ -61,10 +66,20 @@ impl From<sqlx::Error> for CopyError {
 /// Brings both databases to the present schema and copies the rows of one into the other, which is empty. Tells how many there
 /// were. Nobody serves either of them meanwhile.
 pub async fn copy(from: &Place, to: &Place) -> Result<u64, CopyError> {
+    let known = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
     for place in [from, to] {
-        match place {
-            Place::File(file) => SqliteStore::open(file, |_| {}).await?.close().await?,
-            Place::Server(server) => PostgresStore::connect(server, |_| {}).await?.close().await?,
+        let found = match place {
+            Place::File(file) => {
+                SqliteStore::open(file, |_| {}).await?.close().await?;
+                newest::<Sqlite>(&mut sqlite::connect(file).await?).await?
+            }
+            Place::Server(server) => {
+                PostgresStore::connect(server, |_| {}).await?.close().await?;
+                newest::<Postgres>(&mut postgres::connect(server).await?).await?
+            }
+        };
+        if found > known {
+            return Err(CopyError::Newer { place: place.clone(), found, known });
         }
     }
     let copied = match (from, to) {
@@ -105,6 +120,13 @@ async fn copy_all<A: Engine, B: Engine>(
     to.close().await?;
     from.close().await?;
     Ok(Some(rows))
+}
+
+/// The last file of the schema that was run.
+async fn newest<E: Engine>(connection: &mut E::Connection) -> Result<i64, sqlx::Error> {
+    let (version,): (i64,) =
+        sqlx::query_as("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await?;
+    Ok(version)
 }
 
 async fn execute<E: Engine>(connection: &mut E::Connection, text: &'static str) -> Result<(), sqlx::Error> {

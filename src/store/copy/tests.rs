@@ -32,6 +32,22 @@ async fn every_table_is_copied() {
 }
 
 #[tokio::test]
+async fn what_a_newer_program_has_expanded_is_for_that_program_to_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let (expanded, to) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    SqliteStore::open(&expanded, |_| {}).await.unwrap().close().await.unwrap();
+    let known = MIGRATIONS[MIGRATIONS.len() - 1].0;
+    let expand = format!(
+        "ALTER TABLE meta ADD COLUMN more TEXT NOT NULL DEFAULT ''; INSERT INTO _sqlx_migrations \
+         (version, description, success, checksum, execution_time) VALUES (99, 'more_from_{known}', 1, x'00', 0)"
+    );
+    let mut connection = sqlite::connect(&expanded).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(expand)).execute(&mut connection).await.unwrap();
+    let error = copy(&Place::File(expanded), &Place::File(to)).await.unwrap_err();
+    assert!(matches!(error, CopyError::Newer { found: 99, .. }), "{error}");
+}
+
+#[tokio::test]
 async fn what_is_there_is_there_after_two_copies() {
     let folder = tempfile::tempdir().unwrap();
     let mut places = vec![Place::File(folder.path().join("a.db"))];
