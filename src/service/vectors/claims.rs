@@ -20,14 +20,18 @@ impl Filler {
         if batch.is_empty() || !self.service.0.store.is_shared() {
             return (batch, Batch::new());
         }
-        let (texts, now) = (texts(&batch), now_ms());
+        let (wanted, now) = (texts(&batch), now_ms());
         let until = now + i64::try_from(CLAIM.as_millis()).unwrap_or(i64::MAX);
         let (space, holder) = (&self.source.space.key, &self.service.0.holder);
-        match self.service.0.store.claim_vectors(space, texts, holder, now, until).await {
+        match self.service.0.store.claim_vectors(space, wanted, holder, now, until).await {
             Ok(own) => {
                 let (own, others) = batch.into_iter().partition(|wanted| own.contains(&wanted.text));
                 // Who had a claim until now has stored what it made.
-                (self.without_stored(serial, own).await, others)
+                let mut stored = texts(&own);
+                let own = self.without_stored(serial, own).await;
+                stored.retain(|text| own.iter().all(|wanted| wanted.text != *text));
+                self.release_texts(stored).await;
+                (own, others)
             }
             Err(error) => {
                 tracing::warn!(%error, "vectors of tools may be made twice");

@@ -61,8 +61,8 @@ async fn an_endpoint_that_one_process_is_to_try_again_is_tried_again_by_all() {
     let there = second.user_called(&user.id);
     let broken = async || {
         is_well.store(false, Ordering::Relaxed);
-        outcome(&there, "another query").await;
-        is_degraded(&outcome(&there, "another query").await, "circuit_open");
+        outcome(&there, "carry a letter").await;
+        is_degraded(&outcome(&there, "carry a letter").await, "circuit_open");
         is_well.store(true, Ordering::Relaxed);
     };
     broken().await;

@@ -25,7 +25,7 @@ fn refused(folder: &Path) -> String {
 
 #[tokio::test]
 async fn a_full_disk_refuses_writes_and_loses_nothing() {
-    let mut app = TestApp::builder().set("TOOLRACK_DATABASE_MAX_BYTES", 700_000).start().await;
+    let mut app = TestApp::builder().set("TOOLRACK_DATABASE_MAX_BYTES", 712_000).start().await;
     let made = json!({"name": "filler", "role": "agent", "users": ["*"]});
     let key = app.admin().post("/v1/keys", &made).await.json();
     let mut promised = Vec::new();
