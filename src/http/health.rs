@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use crate::http::layers::HttpContext;
-use crate::service::Toolrack;
+use crate::service::{Error, Kind, Toolrack};
 use crate::telemetry;
 
 /// The media type of the Prometheus text format.
@@ -61,7 +61,7 @@ pub struct EndpointsState {
 /// How one component does.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct ComponentState {
-    /// `ok`, `unavailable` (database), `full` (storage) or `draining` (server).
+    /// `ok`, `unavailable` or `read_only` (database: it is a standby), `full` (storage) or `draining` (server).
     #[schema(value_type = String)]
     pub status: &'static str,
 }
@@ -91,12 +91,12 @@ pub(crate) async fn readyz(
 ) -> (StatusCode, Json<ReadinessDocument>) {
     let database = service.ready().await;
     if let Err(error) = &database {
-        tracing::warn!(%error, "the database does not answer");
+        tracing::warn!(%error, "not ready");
     }
     let state = |works: bool, otherwise| ComponentState { status: if works { "ok" } else { otherwise } };
     let serves = !draining.0.is_cancelled();
     let components = ReadinessComponents {
-        database: state(database.is_ok(), "unavailable"),
+        database: ComponentState { status: database.as_ref().map_or_else(of_database, |()| "ok") },
         storage: state(service.has_room(), "full"),
         server: state(serves, "draining"),
         rerank_endpoints: endpoints(service.failing_endpoints()),
@@ -106,6 +106,10 @@ pub(crate) async fn readyz(
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, Json(ReadinessDocument { status: "not_ready", components }))
     }
+}
+
+fn of_database(error: &Error) -> &'static str {
+    if error.kind() == Kind::ReadOnly { "read_only" } else { "unavailable" }
 }
 
 fn endpoints(failing: usize) -> EndpointsState {

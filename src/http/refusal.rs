@@ -23,7 +23,7 @@ fn code_of(kind: Kind) -> Code {
         Kind::StorageFull => Code::StorageFull,
         Kind::TooManySessions => Code::TooManySessions,
         Kind::TooManyScopes => Code::TooManyScopes,
-        Kind::Unavailable => Code::Unavailable,
+        Kind::Unavailable | Kind::ReadOnly => Code::Unavailable,
         Kind::Internal => Code::Internal,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Error, Kind, Toolrack, request, uptime_ms};
+use super::{Error, Toolrack, request, uptime_ms};
 use crate::core::warning::Warning;
 
 /// For so long after a read that failed, the next ones get [`LOOK`] where something is known, but for one that waits as long as ever, and
@@ -56,7 +56,7 @@ impl Toolrack {
     /// Refuses what would have to be written while the database does not answer, before the time of a request is spent on it.
     pub(super) fn check_database(&self) -> Result<(), Error> {
         if self.0.away.has_failed_lately() {
-            return Err(Error::new(Kind::Unavailable, "the database does not answer"));
+            return Err(Error::away());
         }
         Ok(())
     }
@@ -73,13 +73,13 @@ impl Toolrack {
         let trial = if is_away { away.trial() } else { None };
         let read = if is_away && trial.is_none() {
             let looked = timeout(LOOK, read).await;
-            looked.unwrap_or_else(|_| Err(Error::new(Kind::Unavailable, "the database does not answer")))
+            looked.unwrap_or_else(|_| Err(Error::away()))
         } else {
             read.await
         };
         drop(trial);
         match self.noted(read) {
-            Err(error) if error.kind() == Kind::Unavailable => {
+            Err(error) if error.is_away() => {
                 request::remembers();
                 Ok(known)
             }
@@ -92,7 +92,7 @@ impl Toolrack {
         let failed = &self.0.away.failed;
         match &read {
             Ok(_) => failed.store(0, Ordering::Relaxed),
-            Err(error) if error.kind() == Kind::Unavailable => {
+            Err(error) if error.is_away() => {
                 failed.store(uptime_ms() + 1, Ordering::Relaxed);
             }
             Err(_) => {}

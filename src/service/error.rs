@@ -6,6 +6,10 @@ use std::sync::Arc;
 use crate::core::warning::{FieldError, told};
 use crate::store::StoreError;
 
+const AWAY: &str = "the database does not answer";
+
+const INTERNAL: &str = "the request failed inside the service";
+
 /// What kind of refusal or failure it is; the outermost layer turns it into a status and a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -28,6 +32,8 @@ pub enum Kind {
     TooManySessions,
     TooManyScopes,
     Unavailable,
+    /// The database takes no writes at present.
+    ReadOnly,
     Internal,
 }
 
@@ -41,17 +47,35 @@ struct Inner {
     detail: String,
     errors: Vec<FieldError>,
     cause: Option<String>,
+    /// The database does not answer.
+    is_away: bool,
 }
 
 impl Error {
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self(Arc::new(Inner { kind, detail: told(&detail.into()), errors: Vec::new(), cause: None }))
+        Self::of(kind, told(&detail.into()), Vec::new())
+    }
+
+    fn of(kind: Kind, detail: String, errors: Vec<FieldError>) -> Self {
+        Self(Arc::new(Inner { kind, detail, errors, cause: None, is_away: false }))
+    }
+
+    /// The database does not answer.
+    pub(super) fn away() -> Self {
+        let detail = AWAY.to_owned();
+        let (kind, errors) = (Kind::Unavailable, Vec::new());
+        Self(Arc::new(Inner { kind, detail, errors, cause: None, is_away: true }))
+    }
+
+    /// Whether it is that the database does not answer: lost, unreachable or silent.
+    pub(super) fn is_away(&self) -> bool {
+        self.0.is_away
     }
 
     /// A refusal with the places of the faults.
     pub fn with_errors(kind: Kind, errors: Vec<FieldError>) -> Self {
         let detail = errors.first().map_or_else(String::new, |first| first.detail.clone());
-        Self(Arc::new(Inner { kind, detail, errors, cause: None }))
+        Self::of(kind, detail, errors)
     }
 
     /// One fault of the request body.
@@ -67,9 +91,10 @@ impl Error {
     pub fn internal(cause: impl fmt::Display) -> Self {
         Self(Arc::new(Inner {
             kind: Kind::Internal,
-            detail: "the request failed inside the service".to_owned(),
+            detail: INTERNAL.to_owned(),
             errors: Vec::new(),
             cause: Some(cause.to_string()),
+            is_away: false,
         }))
     }
 
@@ -110,12 +135,15 @@ impl From<StoreError> for Error {
         let (kind, detail) = match &error {
             StoreError::Conflict => (Kind::Conflict, "another write came first; read again and retry"),
             StoreError::Closed => (Kind::Unavailable, "the service is stopping"),
-            StoreError::Busy => (Kind::Unavailable, "too many writes are waiting; try again shortly"),
+            StoreError::Busy => (Kind::Unavailable, "the database has too much to do; try again shortly"),
             StoreError::Full => (
                 Kind::StorageFull,
                 "nothing was written: the database has no room (its disk is full, or `database.max_bytes` is reached)",
             ),
-            StoreError::Database(_) => (Kind::Unavailable, "the database does not answer"),
+            StoreError::Away(_) => (Kind::Unavailable, AWAY),
+            StoreError::Database(_) => (Kind::Unavailable, "the database failed; try again shortly"),
+            StoreError::ReadOnly => (Kind::ReadOnly, "the database is a standby, which takes no writes"),
+            StoreError::Refused(_) | StoreError::Panicked => (Kind::Internal, INTERNAL),
             StoreError::TooMany => (Kind::Invalid, "there are too many of these already"),
             StoreError::Corrupt(_) => (Kind::Internal, "a stored row cannot be read"),
         };
@@ -124,6 +152,7 @@ impl From<StoreError> for Error {
             detail: detail.to_owned(),
             errors: Vec::new(),
             cause: Some(error.to_string()),
+            is_away: matches!(error, StoreError::Away(_)),
         }))
     }
 }

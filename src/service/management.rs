@@ -223,7 +223,7 @@ fn whole_number(value: &Value) -> Option<i64> {
 
 /// Whether the one who asks can do something about it.
 fn is_theirs(kind: Kind) -> bool {
-    !matches!(kind, Kind::Unavailable | Kind::Internal | Kind::StorageFull)
+    !matches!(kind, Kind::Unavailable | Kind::ReadOnly | Kind::Internal | Kind::StorageFull)
 }
 
 fn code(kind: Kind) -> &'static str {

@@ -55,7 +55,7 @@ impl Toolrack {
         });
         let (change, warm) = match updated.await {
             // Found all the same: an agent goes on without the tool in its array.
-            Err(error) if matches!(error.kind(), Kind::StorageFull | Kind::Unavailable) => {
+            Err(error) if matches!(error.kind(), Kind::StorageFull | Kind::ReadOnly | Kind::Unavailable) => {
                 let warm = self.session(session).await?.warm.clone();
                 let warning = if error.kind() == Kind::StorageFull {
                     Some(Warning::new("storage_full", error.detail()))

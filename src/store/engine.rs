@@ -43,6 +43,9 @@ pub trait Engine:
     /// Asks for the time in milliseconds, where the database has a clock of its own.
     const CLOCK: Option<&'static str>;
 
+    /// Answers 1 where the server is a standby of another one, else 0.
+    const IS_STANDBY: &'static str;
+
     /// Answers with a row if files of the schema were run on the database.
     const HAS_MIGRATIONS: &'static str;
 

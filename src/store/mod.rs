@@ -100,17 +100,29 @@ pub enum StoreError {
     /// As many as may be are there already; nothing was written.
     #[error("there are too many of these already")]
     TooMany,
-    /// The database refused or failed; the cause is for the log.
+    /// The database is lost, or does not answer; the cause is for the log.
+    #[error("the database does not answer: {0}")]
+    Away(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The database failed, and answers; the cause is for the log.
     #[error("the database failed: {0}")]
     Database(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The database takes no such value or statement, which is a fault of this program. Nothing was written.
+    #[error("the database takes no such thing: {0}")]
+    Refused(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The server is a standby of another one. Nothing was written.
+    #[error("the database is a standby, which takes no writes")]
+    ReadOnly,
+    /// An operation ended by a fault of this program. Nothing was written.
+    #[error("this program had a fault in a write")]
+    Panicked,
     /// There is no room for it: the disk is full, or the file has its largest size. Nothing was written.
     #[error("the database or its disk is full")]
     Full,
     /// A stored row holds what this program never writes.
     #[error("a stored {0} cannot be read")]
     Corrupt(&'static str),
-    /// Too many writes are waiting for the disk; nothing was written.
-    #[error("too many writes are waiting")]
+    /// Too much waits for the disk, for a connection or for what others lock; nothing was written.
+    #[error("the database has too much to do")]
     Busy,
     /// The store has been closed.
     #[error("the store is closed")]
@@ -122,7 +134,11 @@ impl StoreError {
     fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Conflict | Self::TooMany => None,
+            Self::Away(_) => Some("away"),
             Self::Database(_) => Some("database"),
+            Self::Refused(_) => Some("refused"),
+            Self::ReadOnly => Some("read_only"),
+            Self::Panicked => Some("panicked"),
             Self::Full => Some("full"),
             Self::Corrupt(_) => Some("corrupt"),
             Self::Busy => Some("busy"),

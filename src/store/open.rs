@@ -34,6 +34,8 @@ pub enum OpenError {
     NoSuchDatabase { server: String, database: String },
     #[error("{server} is PostgreSQL {found}, and the least version that works is {least}")]
     OldServer { server: String, found: String, least: u32 },
+    #[error("{server} is a standby of another server and takes no writes; name the one that does")]
+    Standby { server: String },
     #[error("the database of {server} has the encoding {encoding}, and it must be UTF8")]
     Encoding { server: String, encoding: String },
     #[error("cannot open the database file {0} for reading and writing: {1}")]

@@ -71,6 +71,7 @@ impl Engine for Postgres {
     const SHARED: bool = true;
     const CLOCK: Option<&'static str> =
         Some("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)");
+    const IS_STANDBY: &'static str = "SELECT CAST(CASE WHEN pg_is_in_recovery() THEN 1 ELSE 0 END AS BIGINT)";
     const HAS_MIGRATIONS: &'static str =
         "SELECT CAST(1 AS BIGINT) FROM pg_class WHERE oid = to_regclass('_sqlx_migrations')";
 
@@ -98,18 +99,22 @@ impl SqlStore<Postgres> {
         look_at(server, &mut connection).await?;
         migrate(&mut connection).await?;
         connection.close().await?;
+        let pulse = Arc::new(Pulse::new(options.clone()));
+        let trust = Arc::clone(&pulse);
         let pool = PgPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(READER_WAIT)
             .test_before_acquire(false)
-            .before_acquire(|connection, state| {
-                Box::pin(async move { Ok(state.idle_for < DOUBTED_AFTER || answers(connection).await) })
+            .before_acquire(move |connection, state| {
+                let is_trusted = trust.trusts(state.age);
+                Box::pin(async move {
+                    Ok(is_trusted && (state.idle_for < DOUBTED_AFTER || answers(connection).await))
+                })
             })
             .connect_lazy_with(options.clone());
         let heard = Arc::<Heard>::default();
         let task = listen::start(options.clone(), name, Arc::clone(&heard));
         let listening = Listening { heard, task };
-        let pulse = Arc::new(Pulse::new(options.clone()));
         let readers = Readers { pool, patience: READER_WAIT, pulse: Some(Arc::clone(&pulse)), observe };
         let writer = Writer::start_lanes(options, pulse, WRITERS, observe);
         Ok(Self { readers, writer, listening: Some(listening) })
@@ -141,6 +146,10 @@ async fn look_at(server: &Server, connection: &mut PgConnection) -> Result<(), O
             found: format!("{}.{}", version / 10_000, version % 10_000),
             least: LEAST_VERSION / 10_000,
         });
+    }
+    let (standby,): (i64,) = sqlx::query_as(Postgres::IS_STANDBY).fetch_one(&mut *connection).await?;
+    if standby != 0 {
+        return Err(OpenError::Standby { server: server.to_string() });
     }
     let (encoding,): (String,) =
         sqlx::query_as("SELECT current_setting('server_encoding')").fetch_one(connection).await?;

@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
 use sqlx::Pool;
@@ -12,13 +13,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::engine::Engine;
 use super::failures::{Retry, retry};
-use super::pulse::{Pulse, silent};
+use super::pulse::{GivenUp, Pulse, silent};
 use super::{Observe, Observed, SqlStore, StoreError};
 
 /// Time between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
 
-/// Longest time for one read; the server gives up earlier (`statement_timeout`), if its answer gets through.
+/// A read of a server that takes longer is made again on another connection, in case the network has lost its own.
+const FIRST_READ: Duration = Duration::from_secs(5);
+
+/// Longest time for the second; the server gives up earlier (`statement_timeout`), if its answer gets through.
 const LONGEST_READ: Duration = Duration::from_secs(40);
 
 /// How long a look at whether reads work may take. Who asks gives up after some seconds, and the server is asked after it.
@@ -62,6 +66,19 @@ impl<E: Engine> Drop for Reader<E> {
     }
 }
 
+/// Why a read found nothing out.
+enum Missed {
+    Failed(StoreError),
+    /// It took longer than it might.
+    Late,
+}
+
+impl From<StoreError> for Missed {
+    fn from(failure: StoreError) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 impl<E: Engine> Readers<E> {
     async fn reader(&self, deadline: Instant) -> Result<Reader<E>, sqlx::Error> {
         let began = Instant::now();
@@ -70,15 +87,24 @@ impl<E: Engine> Readers<E> {
         acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(Reader)
     }
 
-    async fn attempt<T, F, R>(&self, deadline: Instant, read: &F) -> Result<T, StoreError>
+    async fn attempt<T, F, R>(&self, deadline: Instant, most: Duration, read: &F) -> Result<T, Missed>
     where
         F: Fn(Reader<E>) -> R,
         R: Future<Output = Result<T, StoreError>> + Send,
     {
-        let reading = read(self.reader(deadline).await?);
+        let reader = match (self.reader(deadline).await, &self.pulse) {
+            // All connections are in use, or none can be made.
+            (Err(sqlx::Error::PoolTimedOut), Some(pulse)) if !pulse.lets_in().await => Err(silent()),
+            (reader, _) => reader,
+        };
+        let reading = read(reader.map_err(StoreError::from)?);
         match &self.pulse {
-            Some(pulse) => pulse.watch(reading, LONGEST_READ).await?,
-            None => reading.await,
+            Some(pulse) => match pulse.watch(reading, most, &AtomicI32::new(0)).await {
+                Ok(found) => Ok(found?),
+                Err(GivenUp::Late) => Err(Missed::Late),
+                Err(given_up) => Err(StoreError::from(given_up).into()),
+            },
+            None => Ok(reading.await?),
         }
     }
 }
@@ -90,11 +116,17 @@ impl<E: Engine> SqlStore<E> {
         F: Fn(Reader<E>) -> R + Sync,
         R: Future<Output = Result<T, StoreError>> + Send,
     {
-        let deadline = Instant::now() + self.readers.patience;
+        let mut deadline = Instant::now() + self.readers.patience;
+        let mut most = FIRST_READ;
         loop {
-            let failure = match self.readers.attempt(deadline, &read).await {
+            let failure = match self.readers.attempt(deadline, most, &read).await {
                 Ok(found) => return Ok(found),
-                Err(failure) => failure,
+                Err(Missed::Failed(failure)) => failure,
+                Err(Missed::Late) if most == FIRST_READ => {
+                    (deadline, most) = (Instant::now() + self.readers.patience, LONGEST_READ);
+                    continue;
+                }
+                Err(Missed::Late) => return Err(StoreError::Busy),
             };
             if retry(&failure) == Retry::Vain || Instant::now() + RETRY_EVERY >= deadline {
                 return Err(failure);
@@ -106,14 +138,17 @@ impl<E: Engine> SqlStore<E> {
     /// Whether a read works at present, or would if not all connections were in use.
     pub(super) async fn look(&self) -> Result<(), StoreError> {
         let look = self.read(|mut reader| async move {
-            let one = sqlx::query_as("SELECT CAST(1 AS BIGINT)");
-            let _: Option<(i64,)> = one.fetch_optional(&mut *reader).await?;
-            Ok(())
+            let (standby,): (i64,) = sqlx::query_as(E::IS_STANDBY).fetch_one(&mut *reader).await?;
+            Ok(standby != 0)
         });
-        let Some(pulse) = &self.readers.pulse else { return look.await };
+        let Some(pulse) = &self.readers.pulse else { return look.await.map(drop) };
         match timeout(LONGEST_LOOK, look).await {
-            Ok(looked) => looked,
-            Err(_) if pulse.is_there().await => Ok(()),
+            Ok(Ok(true)) => {
+                pulse.distrust();
+                Err(StoreError::ReadOnly)
+            }
+            Ok(looked) => looked.map(drop),
+            Err(_) if pulse.lets_in().await => Ok(()),
             Err(_) => Err(silent().into()),
         }
     }

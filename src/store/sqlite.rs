@@ -50,6 +50,7 @@ impl Engine for Sqlite {
     const SYSTEM: &'static str = "sqlite";
     const SHARED: bool = false;
     const CLOCK: Option<&'static str> = None;
+    const IS_STANDBY: &'static str = "SELECT 0";
     const HAS_MIGRATIONS: &'static str = "SELECT 1 FROM sqlite_master WHERE name = '_sqlx_migrations'";
 
     fn rows_affected(result: &SqliteQueryResult) -> u64 {

@@ -5,9 +5,11 @@ mod groups;
 mod lanes;
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
@@ -141,7 +143,9 @@ struct Pending<O, T> {
 impl<E: Engine, O: Operation<E>> Queued<E> for Pending<O, O::Output> {
     fn apply<'a>(&'a mut self, connection: &'a mut E::Connection) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let outcome = self.operation.apply(connection).await;
+            let applied = AssertUnwindSafe(self.operation.apply(connection)).catch_unwind().await;
+            // A task that writes for all must not end by what one had it do.
+            let outcome = applied.unwrap_or(Err(StoreError::Panicked));
             let clean = matches!(outcome, Ok(_) | Err(StoreError::Conflict | StoreError::TooMany));
             self.outcome = Some(outcome);
             clean

@@ -103,6 +103,28 @@ async fn the_database_is_restarted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_database_becomes_a_standby() {
+    let Some(mut stage) = Stage::new("standby").await else { return };
+    let traffic = stage.traffic();
+    traffic.goes_on(ANSWERED_AGAIN).await;
+    stage.server.tell("standby");
+    stage.readiness(503).await;
+    for app in 0..stage.apps.len() {
+        until("a reason", async || {
+            let told = stage.apps[app].admin().get("/readyz").await.json();
+            told["components"]["database"]["status"] == "read_only"
+        })
+        .await;
+        let refused = stage.at(app).put_config(&json!({"max_warm_tools": 63})).await;
+        let problem = refused.problem(503, "unavailable");
+        assert!(problem["detail"].as_str().unwrap().contains("standby"), "{problem}");
+    }
+    traffic.is_refused().await;
+    stage.server.tell("promote");
+    stage.is_back(traffic).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_database_is_paused() {
     let Some(mut stage) = Stage::new("paused").await else { return };
     let traffic = stage.traffic();

@@ -2,7 +2,7 @@ use super::*;
 use crate::core::id::{Id, Scope};
 use crate::store::Store as _;
 use crate::store::contract::{has_postgres, new_database};
-use crate::store::{Changes, ConfigWrite, WriteNotes};
+use crate::store::{Changes, ConfigWrite, StoreError, WriteNotes};
 
 #[tokio::test]
 async fn texts_are_compared_as_bytes() {
@@ -134,4 +134,124 @@ async fn a_file_that_is_missing_is_run_on_what_the_files_before_it_made() {
     let newest: (i64,) =
         sqlx::query_as("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut connection).await.unwrap();
     assert_eq!(newest.0, last.0);
+}
+
+struct Panics;
+
+impl<E: Engine> crate::store::writer::Operation<E> for Panics {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<(), StoreError> {
+        E::exclude(connection, "panics").await?;
+        panic!("as a fault of the program does");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_panics_ends_no_task() {
+    if !has_postgres() {
+        return;
+    }
+    let store = PostgresStore::connect(&new_database().await, |_| {}).await.unwrap();
+    for _ in 0..WRITERS + 1 {
+        assert!(matches!(store.writer.submit(Panics).await, Err(StoreError::Panicked)));
+    }
+    assert_eq!(store.init_meta("a", "1".to_owned()).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn only_a_server_that_does_not_answer_is_away() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let mut connection = server.connect().await.unwrap();
+    let mut failure = async |text: &'static str| {
+        sqlx::raw_sql(text).execute(&mut connection).await.map_err(StoreError::from).unwrap_err()
+    };
+    for text in [
+        "SELECT CAST('x' AS BIGINT)",
+        "SELECT 1 / 0",
+        "INSERT INTO meta VALUES ('a', 'b'), ('a', 'c')",
+        "SELECT nothing FROM meta",
+    ] {
+        let failure = failure(text).await;
+        assert!(matches!(failure, StoreError::Refused(_)), "{text}: {failure:?}");
+    }
+    let late = failure("SET statement_timeout = 1; SELECT pg_sleep(10)").await;
+    assert!(matches!(late, StoreError::Busy), "{late:?}");
+    let cut = failure("SELECT pg_terminate_backend(pg_backend_pid())").await;
+    assert!(matches!(cut, StoreError::Away(_)), "{cut:?}");
+
+    // All connections are in use, and the server answers others.
+    let store = PostgresStore::connect(&server, |_| {}).await.unwrap();
+    let held = (0..READERS).map(|_| store.readers.pool.acquire());
+    let held = futures_util::future::try_join_all(held).await.unwrap();
+    let full = store.meta("a").await;
+    assert!(matches!(full, Err(StoreError::Busy)), "{full:?}");
+    drop(held);
+    store.meta("a").await.unwrap();
+}
+
+/// Lets connections through to a server, and loses those that there are when it is told to: both ends wait for the other.
+struct Network {
+    port: u16,
+    lost: tokio::sync::watch::Sender<u64>,
+}
+
+impl Network {
+    async fn to(server: std::net::SocketAddr) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let lost = tokio::sync::watch::Sender::new(0);
+        let told = lost.clone();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut told = told.subscribe();
+                tokio::spawn(async move {
+                    let mut far = tokio::net::TcpStream::connect(server).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = told.changed() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        Self { port, lost }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_network_loses_is_given_up_though_the_server_answers_others() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let mut connection = server.connect().await.unwrap();
+    let grant = "GRANT ALL ON ALL TABLES IN SCHEMA public TO asked";
+    sqlx::raw_sql(grant).execute(&mut connection).await.unwrap();
+    let (port, name): (i32, String) =
+        sqlx::query_as("SELECT current_setting('port')::int, current_database()::text")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+    let network = Network::to(([127, 0, 0, 1], u16::try_from(port).unwrap()).into()).await;
+    let url = format!("postgres://asked:s3cret@127.0.0.1:{}/{name}", network.port);
+    let store = PostgresStore::connect(&Server::parse(&url).unwrap(), |_| {}).await.unwrap();
+    let writes = async |turn: &str| {
+        let all = (0..WRITERS).map(|at| store.init_meta("a", format!("{turn}{at}")));
+        futures_util::future::join_all(all).await
+    };
+    writes("first").await.into_iter().for_each(|written| drop(written.unwrap()));
+    store.meta("a").await.unwrap();
+    network.lost.send_modify(|times| *times += 1);
+    let (failed, read) = tokio::join!(writes("second"), store.meta("a"));
+    for failure in failed {
+        let failure = failure.unwrap_err();
+        assert!(matches!(&failure, StoreError::Database(_)), "{failure:?}");
+        assert!(failure.to_string().contains("answers others"), "{failure}");
+    }
+    assert!(read.unwrap().is_some(), "a read is made again");
+    // What the lost ones locked is free.
+    writes("third").await.into_iter().for_each(|written| drop(written.unwrap()));
 }

@@ -23,7 +23,8 @@ async fn a_newer_or_reworked_schema_is_refused_with_the_reason() {
     let newer = [MIGRATIONS, &[(99, "later", later)]].concat();
     migrate(&mut connection, &newer).await.unwrap();
     let error = open(&file).await.unwrap_err();
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 14 }), "{error}");
+    let last = MIGRATIONS[MIGRATIONS.len() - 1].0;
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known } if known == last), "{error}");
 
     let mut reworked = newer;
     reworked[0].2 = "CREATE TABLE other (id BIGINT)";

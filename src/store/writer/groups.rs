@@ -203,6 +203,7 @@ mod tests {
     enum Then {
         Succeed,
         Fail,
+        Panic,
         /// What SQLite does by itself when the disk is full.
         LoseTransaction,
     }
@@ -217,6 +218,7 @@ mod tests {
             match self.1 {
                 Then::Succeed => Ok(self.0),
                 Then::Fail => Err(StoreError::Corrupt("row")),
+                Then::Panic => panic!("as a fault of the program does"),
                 Then::LoseTransaction => {
                     execute(connection, "ROLLBACK").await?;
                     Err(StoreError::Corrupt("disk"))
@@ -237,9 +239,24 @@ mod tests {
         );
         assert_eq!(first.unwrap(), "a");
         assert!(matches!(failed, Err(StoreError::Corrupt(_))));
-        assert!(matches!(twice, Err(StoreError::Database(_))));
+        assert!(matches!(twice, Err(StoreError::Refused(_))));
         assert_eq!(last.unwrap(), "c");
         assert_eq!(names(&mut reader).await, ["a", "c"]);
+    }
+
+    #[tokio::test]
+    async fn an_operation_that_panics_is_undone_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let (writer, mut reader) = writer(&directory).await;
+        let (first, panicked, last) = tokio::join!(
+            writer.submit(Insert("a", Then::Succeed)),
+            writer.submit(Insert("b", Then::Panic)),
+            writer.submit(Insert("c", Then::Succeed)),
+        );
+        assert_eq!((first.unwrap(), last.unwrap()), ("a", "c"));
+        assert!(matches!(panicked, Err(StoreError::Panicked)));
+        writer.submit(Insert("d", Then::Succeed)).await.unwrap();
+        assert_eq!(names(&mut reader).await, ["a", "c", "d"]);
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@
 //! failed. So it is when the server falls silent.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{Message, Queued, Writer};
-use crate::store::failures::{Retry, retry};
+use crate::store::failures::{Retry, retry, sqlstate};
 use crate::store::postgres::DOUBTED_AFTER;
 use crate::store::pulse::{Pulse, answers, silent};
 use crate::store::room::Room;
@@ -36,6 +37,8 @@ const ATTEMPTS: u32 = 10;
 
 /// With another isolation an operation might not see what those committed that it waited for.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+const BACKEND: &str = "SELECT pg_backend_pid()";
 
 impl Writer<Postgres> {
     /// Starts so many tasks on the current runtime, which ask `pulse` whether their server is there. `observe` is told of every
@@ -80,6 +83,8 @@ struct Shared {
 struct Lane {
     shared: Arc<Shared>,
     connection: Option<PgConnection>,
+    /// The process of the server that is at its other end.
+    backend: Arc<AtomicI32>,
     used_at: Instant,
 }
 
@@ -95,7 +100,7 @@ impl From<sqlx::Error> for Missed {
 }
 
 async fn run(shared: Arc<Shared>) {
-    let mut lane = Lane { shared, connection: None, used_at: Instant::now() };
+    let mut lane = Lane { shared, connection: None, backend: Arc::default(), used_at: Instant::now() };
     loop {
         // The others wait for their turn to wait for a message.
         let mut messages = lane.shared.messages.lock().await;
@@ -129,20 +134,23 @@ impl Lane {
                 break Some(silent().into());
             }
             attempts += 1;
-            let pulse = Arc::clone(&self.shared.pulse);
-            let tried = pulse.watch(self.attempt(&mut *operation), TRANSACTION).await;
+            let (pulse, backend) = (Arc::clone(&self.shared.pulse), Arc::clone(&self.backend));
+            let tried = pulse.watch(self.attempt(&mut *operation), TRANSACTION, &backend).await;
             // A connection that was left in the middle of something is of no use.
             let Missed(failure, retry) = match tried {
                 Ok(Ok(())) => break None,
                 Ok(Err(missed)) => missed,
-                Err(silent) => {
+                Err(given_up) => {
                     self.connection = None;
-                    Missed(silent.into(), Retry::Vain)
+                    Missed(given_up.into(), Retry::Vain)
                 }
             };
             match retry {
                 Retry::Reconnect => {
                     self.connection = None;
+                    if matches!(failure, StoreError::ReadOnly) {
+                        self.shared.pulse.distrust();
+                    }
                     if Instant::now() >= deadline {
                         break Some(failure);
                     }
@@ -155,8 +163,8 @@ impl Lane {
         match &failure {
             None => self.shared.room.stored(Instant::now()),
             Some(StoreError::Full) => self.shared.room.missed(Instant::now()),
-            Some(error @ StoreError::Database(_)) => tracing::error!(%error, "a write failed"),
-            Some(_) => {}
+            Some(StoreError::Conflict | StoreError::TooMany | StoreError::Busy) => {}
+            Some(error) => tracing::error!(%error, "a write failed"),
         }
         operation.answer(failure.as_ref());
         self.used_at = Instant::now();
@@ -172,15 +180,22 @@ impl Lane {
             self.connection = None;
         }
         if self.connection.is_none() {
+            self.backend.store(0, Ordering::Relaxed);
             let connected = timeout(PATIENCE, self.shared.options.connect()).await;
-            self.connection = Some(connected.unwrap_or_else(|_| Err(silent()))?);
+            let mut connection = connected.unwrap_or_else(|_| Err(silent()))?;
+            let (backend,) = sqlx::query_as(BACKEND).fetch_one(&mut connection).await?;
+            self.backend.store(backend, Ordering::Relaxed);
+            self.connection = Some(connection);
         }
         let Some(connection) = &mut self.connection else { return Err(silent().into()) };
-        execute(connection, BEGIN).await?;
+        execute(connection, BEGIN).await.map_err(not_begun)?;
         operation.apply(connection).await;
         if let Some(failure) = operation.failure() {
             let missed = Missed(failure.clone(), retry(failure));
-            if missed.1 != Retry::Reconnect {
+            if matches!(failure, StoreError::Panicked) {
+                // It may be in the middle of something.
+                self.connection = None;
+            } else if missed.1 != Retry::Reconnect {
                 execute(connection, "ROLLBACK").await?;
             }
             return Err(missed);
@@ -192,6 +207,14 @@ impl Lane {
             }
             done => done,
         }
+    }
+}
+
+/// A standby has no transactions that write: it calls them an unsupported feature (0A000).
+fn not_begun(error: sqlx::Error) -> Missed {
+    match sqlstate(&error) {
+        Some("0A000") => Missed(StoreError::ReadOnly, Retry::Reconnect),
+        _ => error.into(),
     }
 }
 
