@@ -97,6 +97,9 @@ impl Mark {
     }
 }
 
+/// Which state of each key was known at a time.
+type Revisions = HashMap<KeyId, i64>;
+
 /// The keys in memory.
 #[derive(Debug, Default)]
 pub(in crate::service) struct KeyRing {
@@ -190,10 +193,17 @@ impl KeyRing {
         }
     }
 
-    /// Takes over all rows that there are, whatever was known: the database may have lost some. Who is refused stays refused.
-    fn replace(&self, rows: &[KeyRow]) {
+    /// The revisions of all keys that are known.
+    fn revisions(&self) -> Revisions {
+        self.read().iter().map(|(id, key)| (*id, key.revision)).collect()
+    }
+
+    /// Takes over all rows that there are, whatever was known when they were asked for: the database may have lost some. Who is
+    /// refused stays refused.
+    fn replace(&self, rows: &[KeyRow], asked: &Revisions) {
+        *lock(&self.mark) = Mark::last(rows);
         let mut keys = self.write();
-        let known = std::mem::take(&mut *keys);
+        let mut known = std::mem::take(&mut *keys);
         let read = rows.iter().filter_map(|row| {
             let known = known.get(&row.id);
             let key = KnownKey::of(row, self.usual_rate, known)?;
@@ -201,14 +211,26 @@ impl KeyRing {
             Some((row.id, KnownKey { revoked_at_ms, ..key }))
         });
         *keys = read.collect();
-        *lock(&self.mark) = Mark::last(rows);
+        // What this process changed meanwhile is no less there for that.
+        known.retain(|id, key| asked.get(id).is_none_or(|asked| *asked < key.revision));
+        for (id, key) in known {
+            if keys.get(&id).is_none_or(|read| read.revision < key.revision) {
+                keys.insert(id, key);
+            }
+        }
     }
 
-    /// Takes over what was changed since the mark, and the mark itself, which is the first to be read. False where it is not
-    /// there any more: it was deleted, or the database is of an earlier time, and all is to be read anew.
-    fn follow(&self, rows: &[KeyRow]) -> bool {
+    /// Takes over what was changed since the mark, and the mark itself, which is the first to be read. False where that is not
+    /// there any more, or something later that was known when it was asked for: it was deleted, or the database is of an earlier
+    /// time, and all is to be read anew.
+    fn follow(&self, rows: &[KeyRow], asked: &Revisions) -> bool {
         let mut mark = lock(&self.mark);
         if mark.as_ref().is_some_and(|mark| !rows.iter().any(|row| Mark::of(row) == *mark)) {
+            return false;
+        }
+        let read = mark.as_ref().map_or(0, |mark| mark.revision);
+        let is_there = |id: &KeyId| rows.iter().any(|row| row.id == *id);
+        if asked.iter().any(|(id, revision)| *revision > read && !is_there(id)) {
             return false;
         }
         self.keep(rows);
@@ -313,10 +335,12 @@ impl Toolrack {
         }
         let begun = uptime_ms() + 1;
         let before = lock(&ring.mark).as_ref().map_or(0, |mark| mark.revision - 1);
+        let asked = ring.revisions();
         let read = async { Ok(self.0.store.key_changes(before).await?) };
         let rows = self.read_or_remember(None, read).await?;
-        if !ring.follow(&rows) {
-            ring.replace(&self.0.store.key_changes(0).await?);
+        if !ring.follow(&rows, &asked) {
+            let asked = ring.revisions();
+            ring.replace(&self.0.store.key_changes(0).await?, &asked);
         }
         ring.checked.fetch_max(begun, Ordering::Relaxed);
         Ok(())
@@ -327,7 +351,8 @@ impl Toolrack {
         let ring = &self.0.keys;
         let _one_at_a_time = ring.reading.lock().await;
         let begun = uptime_ms() + 1;
-        ring.replace(&self.0.store.key_changes(0).await?);
+        let asked = ring.revisions();
+        ring.replace(&self.0.store.key_changes(0).await?, &asked);
         ring.checked.fetch_max(begun, Ordering::Relaxed);
         Ok(())
     }
@@ -388,19 +413,30 @@ mod tests {
         let ring = KeyRing::default();
         let ((kept, kept_key), (lost, lost_key), (revoked, revoked_key)) = (row(1, 1), row(2, 9), row(3, 2));
         ring.keep([&kept, &lost, &KeyRow { revoked_at_ms: Some(1), revision: 8, ..revoked.clone() }]);
-        ring.replace(&[kept.clone(), revoked]);
+        let replace = |rows: &[KeyRow]| ring.replace(rows, &ring.revisions());
+        let follow = |rows: &[KeyRow]| ring.follow(rows, &ring.revisions());
+        replace(&[kept.clone(), revoked]);
         assert_eq!(ask(&ring, &kept_key, 5), Ok(Role::Agent));
         assert_eq!(ask(&ring, &lost_key, 5), Err(KeyRefusal::Unknown));
         assert_eq!(ask(&ring, &revoked_key, 5), Err(KeyRefusal::Revoked));
         // The next change is seen, and so is that the last one is gone, or another one has its number.
-        assert!(ring.follow(&[row(3, 2).0, row(4, 3).0]));
-        assert!(!ring.follow(&[row(5, 4).0]));
-        assert!(!ring.follow(&[row(6, 3).0]) && !ring.follow(&[]));
+        assert!(follow(&[row(3, 2).0, row(4, 3).0]));
+        assert!(!follow(&[row(5, 4).0]));
+        assert!(!follow(&[row(6, 3).0]) && !follow(&[]));
         assert_eq!(ask(&ring, &row(5, 4).1, 5), Err(KeyRefusal::Unknown), "all is read anew");
-        ring.replace(&[kept]);
-        assert!(!ring.follow(&[]), "no key is left");
-        ring.replace(&[]);
-        assert!(ring.follow(&[row(7, 1).0]));
+        replace(std::slice::from_ref(&kept));
+        assert!(!follow(&[]), "no key is left");
+        replace(&[]);
+        assert!(follow(&[row(7, 1).0]));
+        // What this process changed is after the mark: it is there when it was known before the look, or lost.
+        let asked = ring.revisions();
+        ring.keep([&row(8, 2).0]);
+        assert!(ring.follow(&[row(7, 1).0], &asked), "it was made during the look");
+        assert!(!follow(&[row(7, 1).0, row(9, 2).0]), "it was lost");
+        ring.replace(&[row(7, 1).0], &asked);
+        assert_eq!(ask(&ring, &row(8, 2).1, 5), Ok(Role::Agent), "it was made during the look");
+        replace(&[row(7, 1).0]);
+        assert_eq!(ask(&ring, &row(8, 2).1, 5), Err(KeyRefusal::Unknown));
     }
 
     #[test]
