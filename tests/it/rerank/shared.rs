@@ -1,10 +1,12 @@
 //! What several processes of one database pay an endpoint for, and what they remember of it together.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Connection as _;
+use tokio::sync::Semaphore;
 
 use super::endpoint::Endpoint;
 use super::filling::with_tools;
@@ -83,6 +85,47 @@ async fn an_endpoint_that_one_process_is_to_try_again_is_tried_again_by_all() {
     })
     .await;
     assert_eq!((changes(&second, "closed").await, probes().await), (2, 0));
+}
+
+#[tokio::test]
+async fn an_answer_that_was_under_way_when_they_were_forgotten_is_never_found() {
+    let Some(url) = postgres::database().await else { return };
+    let on = || postgres::on(&url).set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start();
+    let (first, second) = (on().await, on().await);
+    let (is_held, gate) = (Arc::new(AtomicBool::new(true)), Arc::new(Semaphore::new(0)));
+    let (holds, held) = (Arc::clone(&is_held), Arc::clone(&gate));
+    let endpoint = Endpoint::with(move |call, _| {
+        let (held, holds) = (Arc::clone(&held), holds.load(Ordering::Relaxed));
+        async move {
+            if holds {
+                held.acquire().await.unwrap().forget();
+            }
+            call.ranked()
+        }
+    })
+    .await;
+    let config = matcher(&endpoint.url("/rerank"));
+    let user = messenger(&first, config.clone()).await;
+    let there = second.user_called(&user.id);
+    let forget = async {
+        until("a call", async || endpoint.count() == 1).await;
+        is_held.store(false, Ordering::Relaxed);
+        let test = json!({"user": user.id, "matcher": config["matcher"]});
+        assert_eq!(second.admin().post("/v1/setup/matcher-test", &test).await.ok()["ok"], true);
+        gate.add_permits(8);
+    };
+    let (answer, ()) = tokio::join!(outcome(&user, QUERY), forget);
+    assert_eq!(answer, reranked());
+    let mut database = sqlx::PgConnection::connect(&url).await.unwrap();
+    until("the late ranking in the database", async || {
+        let (count,): (i64,) =
+            sqlx::query_as("SELECT COUNT(*) FROM rankings").fetch_one(&mut database).await.unwrap();
+        count == 1
+    })
+    .await;
+    endpoint.take();
+    assert_eq!(outcome(&there, QUERY).await, reranked());
+    assert_eq!(endpoint.count(), 1, "it is asked anew");
 }
 
 #[tokio::test]
