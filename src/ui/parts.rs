@@ -1,9 +1,12 @@
 //! Parts that several pages are made of.
 
+use std::borrow::Cow;
+
 use maud::{Markup, Render, html};
 
 use super::language::{Language, counted, number, percent};
 use super::translate::tell_warning;
+use crate::core::text::one_line;
 use crate::core::warning::Warning;
 
 /// How something stands; always with a word beside it.
@@ -104,6 +107,16 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
 /// A number of tools, as a sentence has it.
 pub(super) fn tools(language: Language, count: usize) -> String {
     counted(language, count, "tool", "tools", "个工具")
+}
+
+/// A name that an upload gave, without what would hide or turn it around; said in words where nothing is left.
+pub(super) fn visible_name(language: Language, name: &str) -> Cow<'_, str> {
+    let seen = one_line(name);
+    if seen.is_empty() {
+        Cow::Borrowed(language.say("(a name that nobody sees)", "（不可见的名称）"))
+    } else {
+        seen
+    }
 }
 
 /// A number of tokens, as a sentence has it.

@@ -122,6 +122,27 @@ async fn names_that_deceive_are_told_where_they_are_typed() {
 }
 
 #[tokio::test]
+async fn names_of_an_upload_are_shown_as_they_are_seen() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let tools = json!([tool("a\u{202e}b", "\u{200b}"), tool("plain", "team\u{202e}liam")]).to_string();
+    let read = browser.submit(&of(&user, "setup/import"), &[("do", "text"), ("text", &tools)]).await;
+    read.expect_status(303);
+    let review = browser.page(&of(&user, "setup/review")).await;
+    for seen in [">ab<", ">(a name that nobody sees)<", ">teamliam<"] {
+        assert!(review.contains(seen), "{seen}: {review}");
+    }
+    // The proposal takes them as they are, and nothing of it is refused.
+    let groups = of(&user, "setup/groups");
+    assert!(browser.page(&groups).await.contains("(a name that nobody sees)"));
+    browser.submit(&groups, &[("do", "take")]).await.expect_status(303);
+    let again = browser.submit(&groups, &[("do", "take")]).await;
+    let to = again.header("location").expect("a way on").split('#').next().unwrap_or_default().to_owned();
+    assert!(browser.page(&to).await.contains("There was nothing to take:"));
+    browser.submit(&of(&user, "setup/apply"), &[]).await.expect_status(303);
+}
+
+#[tokio::test]
 async fn an_endpoint_that_may_not_be_called_is_told_where_it_is_typed() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);

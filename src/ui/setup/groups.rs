@@ -21,7 +21,7 @@ use crate::service::{PreviewAnswer, SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::{Language, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{
-    Share, Slice, State as Standing, card, pager, tag, token_bar, token_count, tools, warnings,
+    Share, Slice, State as Standing, card, pager, tag, token_bar, token_count, tools, visible_name, warnings,
 };
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -325,7 +325,7 @@ fn fold(
     html! {
         details.fold id=[is_open.then_some("open")] open[is_open] {
             summary {
-                (group.name) " "
+                (visible_name(language, &group.name)) " "
                 @if group.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
                 span.note {
                     (tools(language, group.tools.len())) (language.say(", ", "，")) (token_count(language, group.tokens))

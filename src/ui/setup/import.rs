@@ -12,6 +12,7 @@ use super::server_form::{Typed, field_name, line, server_fields, server_spec};
 use super::taken::{stored_tools, take, take_server};
 use super::told::{self, Told};
 use super::{DraftUpload, Step, made_for, step_page, store};
+use crate::core::secret_args::masked;
 use crate::http::layers::HttpContext;
 use crate::http::problem::{Code, Problem};
 use crate::service::{
@@ -423,6 +424,7 @@ impl ServerShown {
 
     /// As it is typed into the form.
     fn place(&self) -> String {
-        line(self.url.iter().chain(&self.command).chain(&self.args))
+        // A draft of an earlier version holds them as they were.
+        line(self.url.iter().chain(&self.command).chain(&masked(&self.args)))
     }
 }

@@ -58,10 +58,19 @@ fn what_came(language: Language, said: &str, took: &str) -> Markup {
 fn taken(language: Language, took: &str) -> Markup {
     let mut counts = took.split('-').map(|count| count.parse::<u64>().unwrap_or_default());
     let mut next = || counts.next().unwrap_or_default();
+    let counts = [next(), next(), next()];
+    if counts == [0; 3] {
+        return notice(
+            Standing::Info,
+            language.say("There was nothing to take:", "没有可采用的内容："),
+            language.say("the draft has all of the proposal.", "草稿已包含全部建议。"),
+        );
+    }
+    let [groups, core, toolsets] = counts;
     let parts = [
-        counted(language, next(), "group", "groups", "个分组"),
-        counted(language, next(), "core tool", "core tools", "个核心工具"),
-        counted(language, next(), "toolset", "toolsets", "个工具集"),
+        counted(language, groups, "group", "groups", "个分组"),
+        counted(language, core, "core tool", "core tools", "个核心工具"),
+        counted(language, toolsets, "toolset", "toolsets", "个工具集"),
     ];
     notice(
         Standing::Ok,

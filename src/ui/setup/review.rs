@@ -16,7 +16,7 @@ use crate::http::problem::Problem;
 use crate::service::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupDraft, Toolrack};
 use crate::ui::language::{Language, counted, number};
 use crate::ui::layout::with_query;
-use crate::ui::parts::{Slice, State as Standing, empty, notice, pager, tag, tools, warnings};
+use crate::ui::parts::{Slice, State as Standing, empty, notice, pager, tag, tools, visible_name, warnings};
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
@@ -303,7 +303,7 @@ fn review_page(place: &Place, draft: &SetupDraft, filter: &Filter, answer: &Revi
                 span.note { kbd { "/" } }
                 @if !filter.group.is_empty() {
                     a.btn.small href=(filter.other(|filter| filter.group.clear()).path(place)) {
-                        (language.say("Only group ", "仅分组 ")) b { (filter.group) } " ×"
+                        (language.say("Only group ", "仅分组 ")) b { (visible_name(language, &filter.group)) } " ×"
                         span.quiet { (language.say("; show all groups", "；显示全部分组")) }
                     }
                 }
@@ -426,13 +426,13 @@ fn row(place: &Place, filter: &Filter, tool: &ReviewedTool) -> Markup {
         tr.dim[tool.excluded] {
             td { input type="checkbox" name="tool" value=(tool.name) aria-label={(language.say("Choose ", "选择 ")) (tool.name)}; }
             th.most scope="row" {
-                span.name { (tool.name) } " "
+                span.name { (visible_name(language, &tool.name)) } " "
                 @if tool.core { span.tag.core { (language.say("core", "核心")) } " " }
                 @if tool.excluded { span.tag { (language.say("left out", "已排除")) } }
                 span.clip { (tool.description) }
                 @if !tool.aliases.is_empty() { span.note { (language.say("also: ", "别名：")) (tool.aliases.join(", ")) } }
             }
-            td { a href=(only.path(place)) { (tool.group) } }
+            td { a href=(only.path(place)) { (visible_name(language, &tool.group)) } }
             td.number data-label=(language.say("Tokens", "词元")) { (number(tool.tokens)) }
             td.number data-label=(language.say("Parameters", "参数")) { (number(tool.parameters)) }
             td.full {

@@ -154,7 +154,7 @@ pub(super) fn folds(language: Language, told: &[Told]) -> Markup {
         html! { @if count > 0 { p.note { (text) } } }
     };
     html! {
-        @for told in told {
+        @for told in told.iter().filter(|told| told.count() + told.count_set_aside() > 0) {
             details.notice.warn {
                 summary {
                     strong { (told.sources.iter().map(|name| source(name)).collect::<Vec<_>>().join(", ")) } ": "
