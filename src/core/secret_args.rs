@@ -63,6 +63,23 @@ pub fn masked(args: &[String]) -> Vec<String> {
     shown
 }
 
+/// The secrets among the arguments, those behind `Bearer` without that word as well.
+pub fn secrets_of(args: &[String]) -> Vec<&str> {
+    let mut before = None;
+    let mut found = Vec::new();
+    for arg in args {
+        for secret in secrets(arg, before).into_iter().map(|range| &arg[range]) {
+            if !secret.is_empty() && !is_left_open(secret) {
+                found.extend(
+                    [Some(secret), secret.rsplit_once(' ').map(|(_, last)| last)].into_iter().flatten(),
+                );
+            }
+        }
+        before = Some(arg.as_str());
+    }
+    found
+}
+
 fn without(arg: &str, secrets: &[Range<usize>]) -> String {
     let (mut text, mut from) = (String::with_capacity(arg.len()), 0);
     for secret in secrets.iter().filter(|secret| !secret.is_empty() && !is_left_open(&arg[(*secret).clone()]))
@@ -253,6 +270,12 @@ mod tests {
         ] {
             assert_eq!(shown(args), expected, "{args:?}");
         }
+    }
+
+    #[test]
+    fn secrets_are_told_apart_from_what_stands_before_them() {
+        let args = ["--header", "Authorization: Bearer abc", "--token=x", "--key", "${K}"].map(str::to_owned);
+        assert_eq!(secrets_of(&args), ["Bearer abc", "abc", "x"]);
     }
 
     proptest! {

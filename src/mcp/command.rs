@@ -3,6 +3,7 @@
 //! Owns which commands may be run, what they are given, how much of their output is read, and that they end with all that
 //! they have started. A command is a program on the operator's machine: nothing is run that the settings do not name.
 
+use std::cmp::Reverse;
 use std::io;
 use std::pin::Pin;
 use std::process::Stdio;
@@ -18,9 +19,13 @@ use tokio::task::JoinHandle;
 
 use super::fault::{McpFailure, McpFault};
 use super::session::Trouble;
+use crate::core::secret_args::{MASK, secrets_of};
 
 /// What a command gets of the service's own variables.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
+
+/// Shortest secret, in bytes, that is masked in what a command says; a shorter one is part of too many words.
+const LEAST_MASKED: usize = 6;
 
 /// How long is waited for the last of what a command that ended wrote.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -49,6 +54,8 @@ pub(super) struct Running {
     stderr: Arc<Mutex<Vec<u8>>>,
     /// Reads it.
     reader: JoinHandle<()>,
+    /// What it was given that nobody reads back.
+    secrets: Vec<SecretString>,
 }
 
 /// The ends of a command's pipes.
@@ -81,7 +88,9 @@ pub(super) fn start(
     };
     let stderr = Arc::default();
     let reader = tokio::spawn(keep_end(errors, Arc::clone(&stderr)));
-    let running = Running { child, group, stderr, reader };
+    let secrets = secrets_of(args).into_iter().map(SecretString::from);
+    let secrets = secrets.chain(env.iter().map(|(_, text)| text.clone())).collect();
+    let running = Running { child, group, stderr, reader, secrets };
     let stdout = Counted { inner: stdout, left: most, trouble: trouble.clone() };
     Ok((running, (stdout, stdin)))
 }
@@ -102,9 +111,18 @@ impl Running {
         let code = status.ok().and_then(|status| status.code());
         let status = code.map(|code| format!(" with status {code}")).unwrap_or_default();
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept).trim().to_owned();
+        let text = self.without_secrets(String::from_utf8_lossy(&kept).trim());
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         Some(McpFailure::new(McpFault::CommandFailed, format!("{}{status}{said}", failure.detail)))
+    }
+
+    /// What a command says without what it was given in secret: many repeat their arguments when something is wrong with them.
+    fn without_secrets(&self, said: &str) -> String {
+        let secrets = self.secrets.iter().map(SecretString::expose_secret);
+        let mut long: Vec<&str> = secrets.filter(|secret| secret.len() >= LEAST_MASKED).collect();
+        // One may be a part of another.
+        long.sort_by_key(|secret| Reverse(secret.len()));
+        long.into_iter().fold(said.to_owned(), |said, secret| said.replace(secret, MASK))
     }
 
     fn kill(&self) {

@@ -50,8 +50,7 @@ async fn nothing_that_a_model_sees_hides_anything() {
     // A config gives no group such a name; an upload may.
     let named = json!({"groups": [{"name": dirty("sets", 0)}]});
     user.put_config(&named).await.problem(422, "invalid_request");
-    let groups =
-        json!([{"name": "sets", "description": dirty("Sets\n- of: things", 1), "prefixes": [dirty("wipe", 0).split_at(5).0]}]);
+    let groups = json!([{"name": "sets", "description": dirty("Sets\n- of: things", 1), "prefixes": [dirty("wipe", 0).split_at(5).0]}]);
     user.put_config(&json!({"groups": groups, "core": ["wipe_disk_1*", dirty("wipe_disk_3", 3)]})).await.ok();
 
     let formats =

@@ -75,6 +75,7 @@ pub(super) const ROWS: &[Row] = &[
     ("the database does not answer", "数据库没有应答"),
     ("The request failed inside the service; its log has the cause", "请求在服务内部失败；原因见日志"),
     ("The service cannot answer at the moment; try again shortly", "服务暂时无法应答；请稍后再试"),
+    ("the query string holds the character U+0000 (%00)", "查询字符串含有字符 U+0000（%00）"),
     // Of fields.
     ("an endpoint is an http or https URL", "端点应为 http 或 https 网址"),
     ("an endpoint holds no spaces", "端点不能含空格"),

@@ -186,7 +186,7 @@ async fn a_server_that_answers_badly_is_one_line_in_the_log() {
 async fn secret_arguments_are_sealed_and_kept_for_their_command_line() {
     let mut app = running(&["sh"]).await;
     let user = app.user();
-    let script = "echo \"length ${#2}\" >&2; exit 1";
+    let script = "echo \"length ${#2} of $2\" >&2; exit 1";
     let spec = |secret: &str| json!({"command": "sh", "args": ["-c", script, "x", "--api-key", secret]});
     let stored = put(&app, &user, "s", &spec(KEY)).await;
     assert_eq!(stored["args"], spec("***")["args"], "{stored}");
@@ -196,6 +196,7 @@ async fn secret_arguments_are_sealed_and_kept_for_their_command_line() {
     let length = format!("length {}", KEY.len());
     let failed = sync(&app, &user, "s").await;
     assert!(failed["job"]["fault"]["detail"].as_str().unwrap().contains(&length), "{failed}");
+    assert!(!failed.to_string().contains(KEY), "nor does what it says: {failed}");
     let look = json!({"user": user.id, "name": "s", "server": spec("***")});
     let look = app.admin().post("/v1/setup/mcp-tools", &look).await.ok();
     assert!(look["fault"]["detail"].as_str().unwrap().contains(&length), "{look}");
