@@ -66,6 +66,10 @@ pub const WARNINGS: &[(&str, &str)] = &[
         "A tool is sent without strict mode: its schema does not fit it, or the provider takes no more of them in one request.",
     ),
     (
+        "not_warmed",
+        "What was found could not be noted in the session and does not enter the array; the detail tells why. It can be called all the same.",
+    ),
+    (
         "nothing_imported",
         "An imported document holds nothing that can be used; further warnings, and entries that were set aside, tell why.",
     ),

@@ -57,11 +57,11 @@ impl Toolrack {
             // Found all the same: an agent goes on without the tool in its array.
             Err(error) if matches!(error.kind(), Kind::StorageFull | Kind::ReadOnly | Kind::Unavailable) => {
                 let warm = self.session(session).await?.warm.clone();
-                let warning = if error.kind() == Kind::StorageFull {
-                    Some(Warning::new("storage_full", error.detail()))
-                } else {
-                    let is_told = context.warnings.iter().any(|warning| warning.code == "database_away");
-                    (!is_told).then(away_warning)
+                let is_told = || context.warnings.iter().any(|warning| warning.code == "database_away");
+                let warning = match error.kind() {
+                    Kind::StorageFull => Some(Warning::new("storage_full", error.detail())),
+                    _ if error.is_away() => (!is_told()).then(away_warning),
+                    _ => Some(Warning::new("not_warmed", error.detail())),
                 };
                 let warnings = warning.into_iter().collect();
                 return Ok(Warming { warm, warnings, ..Warming::default() });
