@@ -68,15 +68,18 @@ impl Toolrack {
         read: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let away = &self.0.away;
-        let Some(known) = known else { return self.noted(read.await) };
-        let is_away = away.has_failed_lately();
-        let trial = if is_away { away.trial() } else { None };
-        let read = if is_away && trial.is_none() {
+        // A request waits once: what it asks after it has remembered something is looked for as by the others.
+        let has_waited = request::has_remembered();
+        let look = async |read| {
             let looked = timeout(LOOK, read).await;
             looked.unwrap_or_else(|_| Err(Error::away()))
-        } else {
-            read.await
         };
+        let Some(known) = known else {
+            return self.noted(if has_waited { look(read).await } else { read.await });
+        };
+        let is_away = has_waited || away.has_failed_lately();
+        let trial = if is_away && !has_waited { away.trial() } else { None };
+        let read = if is_away && trial.is_none() { look(read).await } else { read.await };
         drop(trial);
         match self.noted(read) {
             Err(error) if error.is_away() => {

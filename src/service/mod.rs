@@ -264,8 +264,8 @@ const OBSERVER: Observer = Observer {
     called: |Called { kind, outcome, took }| telemetry::endpoint_call(EndpointCall { kind, outcome, took }),
 };
 
-/// How often a write without a precondition starts again when another one came first.
-const WRITE_TRIES: usize = 5;
+/// How often a write without a precondition starts again when another one came first: each time that one went on.
+const WRITE_TRIES: usize = 32;
 
 /// When this process first asked for the time.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);

@@ -72,6 +72,8 @@ pub(super) struct Session {
     pub(super) warm: WarmSet,
     created_at_ms: i64,
     last_seen_ms: AtomicI64,
+    /// When the store thinks that it was last seen.
+    stored_seen_ms: AtomicI64,
     ledger: Arc<Ledger>,
     /// Whether the store has a row of it.
     is_stored: bool,
@@ -90,6 +92,7 @@ impl Session {
             warm: WarmSet::default(),
             created_at_ms: now,
             last_seen_ms: now.into(),
+            stored_seen_ms: now.into(),
             ledger: Arc::default(),
             is_stored: false,
             revision: 0,
@@ -117,6 +120,7 @@ impl Session {
             warm: WarmSet::from_stored(warm.collect()),
             created_at_ms: row.created_at_ms,
             last_seen_ms: row.last_seen_ms.into(),
+            stored_seen_ms: row.last_seen_ms.into(),
             ledger: Arc::new(ledger),
             is_stored: true,
             revision: row.revision,
@@ -133,6 +137,7 @@ impl Session {
             warm,
             created_at_ms: self.created_at_ms,
             last_seen_ms: now.into(),
+            stored_seen_ms: if revision == self.revision { self.stored_seen() } else { now }.into(),
             ledger: Arc::clone(&self.ledger),
             is_stored: true,
             revision,
@@ -158,6 +163,7 @@ impl Session {
     /// Whether the row is still what the snapshot shows. If so, it was seen when the row says, too.
     pub(super) fn is_row(&self, state: &SessionState) -> bool {
         self.last_seen_ms.fetch_max(state.last_seen_ms, Ordering::Relaxed);
+        self.stored_seen_ms.fetch_max(state.last_seen_ms, Ordering::Relaxed);
         let is_row =
             self.is_stored && self.created_at_ms == state.created_at_ms && self.revision == state.revision;
         if is_row {
@@ -187,6 +193,11 @@ impl Session {
         self.last_seen_ms.load(Ordering::Relaxed)
     }
 
+    /// When it was last seen as far as other processes know.
+    pub(super) fn stored_seen(&self) -> i64 {
+        self.stored_seen_ms.load(Ordering::Relaxed)
+    }
+
     pub(super) fn seen(&self, now: i64) {
         self.last_seen_ms.store(now, Ordering::Relaxed);
     }
@@ -203,10 +214,12 @@ impl Session {
     /// The buffered part of the snapshot, which counts as flushed from now on.
     pub(super) fn touch(&self, key: &SessionKey) -> SessionTouch {
         self.dirty.store(false, Ordering::Relaxed);
-        let warm = self.warm.tools().iter();
+        let (warm, last_seen_ms) = (self.warm.tools().iter(), self.last_seen());
+        self.stored_seen_ms.store(last_seen_ms, Ordering::Relaxed);
         SessionTouch {
             key: key.clone(),
-            last_seen_ms: self.last_seen(),
+            created_at_ms: self.created_at_ms,
+            last_seen_ms,
             counts: self.ledger.take_unstored(),
             warm: warm
                 .map(|tool| WarmTouch { tool: tool.key.clone(), last_used_ms: tool.last_used_ms })

@@ -164,6 +164,7 @@ impl Toolrack {
         .await?;
         let session = self.session(key).await?;
         let ledger = self.session_ledger(key, &session).await?;
+        warnings.extend(remembered_warning());
         Ok(document(key, &session, ledger, &context, warnings))
     }
 

@@ -21,7 +21,7 @@ pub(super) use super::session::{AssembledState, Session, SessionSettings, Update
 use super::stripes::{Guard, Stripes};
 use super::timing::{Part, timed};
 use super::usage::scope_of;
-use super::{Error, Kind, Toolrack, lock, now_ms, uncancelled};
+use super::{Error, Kind, Toolrack, WRITE_TRIES, lock, now_ms, uncancelled};
 use crate::core::id::SessionKey;
 use crate::core::tool::ToolKey;
 use crate::core::warm::{WarmSet, WarmTool};
@@ -33,8 +33,6 @@ use crate::telemetry;
 const EXPIRED_AT_ONCE: (u32, u32, u32) = (500, 10, 100);
 /// Sessions whose ages and counters are written at once: all of them or none.
 const TOUCHED_AT_ONCE: usize = 512;
-/// How often a change of a session is made again where others changed the session first. Each time somebody else went on.
-const CHANGE_TRIES: usize = 32;
 /// Vectors of tool texts that no view was made with for so long go, so many at once. They cost money to make again.
 const VECTOR_TTL_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 const VECTORS_AT_ONCE: u32 = 500;
@@ -175,25 +173,32 @@ impl Toolrack {
         now: i64,
     ) -> Result<Arc<Session>, Error> {
         if let Some(outdated) = outdated.as_ref().filter(|outdated| outdated.is_dirty()) {
-            let (service, key, outdated) = (self.clone(), key.clone(), Arc::clone(outdated));
-            uncancelled(async move {
-                lock(&service.0.sessions.unflushed).remove(&key);
-                let touch = outdated.touch(&key);
-                let counts = touch.counts;
-                let written = service.0.store.touch_sessions(vec![touch]).await;
-                written.inspect_err(|_| {
-                    outdated.ledger().give_back(counts);
-                    service.0.sessions.mark_dirty(&key, &outdated);
-                })?;
-                Ok(())
-            })
-            .await?;
+            self.flush_session(key, outdated).await?;
         }
         let row = timed(Part::Database, self.0.store.session(key)).await?;
         Ok(Arc::new(match row {
             Some(row) => Session::from_row(row, outdated.as_deref()),
             None => Session::new(now),
         }))
+    }
+
+    /// Writes the ages and counters of a snapshot now, also when the caller goes away. Its lock is held.
+    async fn flush_session(&self, key: &SessionKey, session: &Arc<Session>) -> Result<(), Error> {
+        lock(&self.0.sessions.unflushed).remove(key);
+        let touch = session.touch(key);
+        let (service, key, session) = (self.clone(), key.clone(), Arc::clone(session));
+        uncancelled(async move {
+            let counts = touch.counts;
+            let written = service.0.store.touch_sessions(vec![touch]).await;
+            if written.is_err() {
+                session.ledger().give_back(counts);
+                if session.mark_dirty() {
+                    lock(&service.0.sessions.unflushed).waiting.entry(key).or_insert(session);
+                }
+            }
+            Ok(written?)
+        })
+        .await
     }
 
     /// The session, or an empty one in the place of one that was idle for too long.
@@ -203,12 +208,14 @@ impl Toolrack {
         session: Arc<Session>,
         now: i64,
     ) -> Result<Arc<Session>, Error> {
-        if now - session.last_seen() <= self.0.sessions.ttl_ms {
+        let before = now - self.0.sessions.ttl_ms;
+        if session.last_seen() >= before {
             return Ok(session);
         }
         self.0.sessions.forget(key).await;
-        self.0.store.delete_session(key, None).await?;
-        let session = Arc::new(Session::new(now));
+        self.0.store.delete_idle_session(key, before).await?;
+        // Another process may have seen it, or begun it anew.
+        let session = self.read_session(key, None, now).await?;
         self.0.sessions.snapshots.insert(key.clone(), Arc::clone(&session)).await;
         Ok(session)
     }
@@ -268,15 +275,23 @@ impl Toolrack {
         let (update, answer) = change(&session, &mut warm, now)?;
         if !update.is_durable() {
             session.ledger().count(deed, update.cost);
-            if update.warm.touched.is_empty() {
+            let next = if update.warm.touched.is_empty() {
                 session.seen(now);
-                self.0.sessions.mark_dirty(key, &session);
+                session
             } else {
                 telemetry::warm_change(0, update.warm.touched.len(), 0);
                 let next = Arc::new(session.with(session.settings.clone(), warm, now, session.revision()));
                 self.0.sessions.snapshots.insert(key.clone(), Arc::clone(&next)).await;
-                self.0.sessions.mark_dirty(key, &next);
+                next
+            };
+            self.0.sessions.mark_dirty(key, &next);
+            // Others judge by what is stored whether it is idle, and must know before they do.
+            let is_due = now - next.stored_seen() > self.0.sessions.ttl_ms / 2;
+            if is_due && next.is_stored() && self.0.store.is_shared() && self.check_database().is_ok() {
+                // One that failed waits for the next flush.
+                let _ = self.flush_session(key, &next).await;
             }
+            drop(guard);
             return Ok(Changed::Done(answer));
         }
         self.check_database()?;
@@ -438,7 +453,7 @@ impl ChangeTries {
     /// Refuses one more where there were too many.
     pub(super) fn again(&mut self) -> Result<(), Error> {
         self.0 += 1;
-        if self.0 < CHANGE_TRIES {
+        if self.0 < WRITE_TRIES {
             return Ok(());
         }
         Err(Error::new(Kind::Unavailable, "too many requests change this session at once; try again shortly"))

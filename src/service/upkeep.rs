@@ -17,7 +17,8 @@ const CLOCK_EVERY: Duration = Duration::from_secs(30);
 impl Toolrack {
     /// Runs until `stop`; then flushes a last time. Failures are logged and tried again at the next turn.
     pub async fn upkeep(&self, flush_every: Duration, stop: CancellationToken) {
-        let mut flush = tokio::time::interval(flush_every);
+        // What is stored of a session's age must not be so old that another process takes it for idle.
+        let mut flush = tokio::time::interval(flush_every.min(self.0.limits.session_ttl / 2));
         let mut clock = tokio::time::interval(CLOCK_EVERY);
         let mut expiry = tokio::time::interval(EXPIRY_EVERY);
         loop {

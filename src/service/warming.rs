@@ -1,6 +1,6 @@
 //! Warming: what a session learns from a search, a description or a call.
 
-use super::away::away_warning;
+use super::away::{away_warning, remembered_warning};
 use super::context::Context;
 use super::sessions::{Deed, Update, warm_limits};
 use super::{Error, Kind, Toolrack};
@@ -53,11 +53,11 @@ impl Toolrack {
             let change = warm.warm(&keys, limits, now);
             Ok((Update::of(change.clone()), (change, warm.clone())))
         });
+        let is_told = || context.warnings.iter().any(|warning| warning.code == "database_away");
         let (change, warm) = match updated.await {
             // Found all the same: an agent goes on without the tool in its array.
             Err(error) if matches!(error.kind(), Kind::StorageFull | Kind::ReadOnly | Kind::Unavailable) => {
                 let warm = self.session(session).await?.warm.clone();
-                let is_told = || context.warnings.iter().any(|warning| warning.code == "database_away");
                 let warning = match error.kind() {
                     Kind::StorageFull => Some(Warning::new("storage_full", error.detail())),
                     _ if error.is_away() => (!is_told()).then(away_warning),
@@ -78,7 +78,7 @@ impl Toolrack {
             warmed: change.added.iter().filter(in_array).filter_map(name).collect(),
             evicted: change.evicted.iter().filter_map(name).collect(),
             warm,
-            warnings: Vec::new(),
+            warnings: remembered_warning().filter(|_| !is_told()).into_iter().collect(),
         })
     }
 }

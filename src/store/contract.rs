@@ -120,10 +120,12 @@ fn warm(name: &str, first_seq: i64, last_used_ms: i64) -> WarmRow {
     WarmRow { tool: ToolKey::new("g", name), first_seq, last_used_ms, pinned: false, pending: false }
 }
 
-fn touch(key: &SessionKey, last_seen_ms: i64, warm: &[(&str, i64)]) -> SessionTouch {
+/// Of a session that was begun at a time.
+fn touch((key, created_at_ms): (&SessionKey, i64), last_seen_ms: i64, warm: &[(&str, i64)]) -> SessionTouch {
     let warm =
         warm.iter().map(|&(name, last_used_ms)| WarmTouch { tool: ToolKey::new("g", name), last_used_ms });
-    SessionTouch { key: key.clone(), last_seen_ms, counts: SessionCounts::default(), warm: warm.collect() }
+    let counts = SessionCounts::default();
+    SessionTouch { key: key.clone(), created_at_ms, last_seen_ms, counts, warm: warm.collect() }
 }
 
 async fn what_was_never_written_reads_as_empty(on: Backend) {

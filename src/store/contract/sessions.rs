@@ -8,6 +8,7 @@ on_every_backend!(
     a_session_is_changed_by_one_that_knows_it,
     sessions_of_one_id_share_nothing_and_start_empty_after_deletion,
     touches_renew_and_never_revive,
+    a_session_that_was_seen_meanwhile_is_not_idle,
     a_large_flush_reaches_every_session,
     listing_pages_through_every_session_once,
     idle_sessions_expire_oldest_first,
@@ -58,7 +59,7 @@ async fn a_session_counts_its_writes(on: Backend) {
     assert_eq!(store.write_session(SessionWrite::new(key.clone(), 5)).await.unwrap(), 1);
     let write = SessionWrite { upsert: vec![warm("a", 1, 1)], ..SessionWrite::new(key.clone(), 7) };
     assert_eq!(store.write_session(write).await.unwrap(), 2);
-    store.touch_sessions(vec![touch(&key, 9, &[("a", 9)])]).await.unwrap();
+    store.touch_sessions(vec![touch((&key, 5), 9, &[("a", 9)])]).await.unwrap();
     let state = SessionState { created_at_ms: 5, revision: 2, last_seen_ms: 9 };
     assert_eq!(store.session_state(&key).await.unwrap(), Some(state), "a touch is no write");
     assert_eq!(store.session(&key).await.unwrap().unwrap().revision, 2);
@@ -127,15 +128,29 @@ async fn touches_renew_and_never_revive(on: Backend) {
     store.write_session(write).await.unwrap();
     let gone = session("u", Some("p"), "gone");
     let counts = SessionCounts::of([1, 2, 3, 4, 5, 6, 7, 8]);
-    let counted = SessionTouch { counts, ..touch(&key, 150, &[("a", 150), ("no", 150)]) };
-    store.touch_sessions(vec![counted, touch(&gone, 150, &[("a", 150)])]).await.unwrap();
-    let again = SessionTouch { counts, ..touch(&key, 120, &[("a", 120), ("b", 130)]) };
+    let counted = SessionTouch { counts, ..touch((&key, 100), 150, &[("a", 150), ("no", 150)]) };
+    store.touch_sessions(vec![counted, touch((&gone, 100), 150, &[("a", 150)])]).await.unwrap();
+    let again = SessionTouch { counts, ..touch((&key, 100), 120, &[("a", 120), ("b", 130)]) };
     store.touch_sessions(vec![again]).await.unwrap();
     store.touch_sessions(vec![]).await.unwrap();
     let row = store.session(&key).await.unwrap().unwrap();
     assert_eq!((row.last_seen_ms, row.counts), (150, SessionCounts::of([2, 4, 6, 8, 10, 12, 14, 16])));
     assert_eq!(row.warm, [warm("a", 1, 150), warm("b", 2, 130)]);
     assert_eq!(store.session(&gone).await.unwrap(), None);
+    // What an earlier session of the name did is not of this one.
+    let earlier = SessionTouch { counts, ..touch((&key, 99), 900, &[("a", 900)]) };
+    store.touch_sessions(vec![earlier]).await.unwrap();
+    assert_eq!(store.session(&key).await.unwrap().unwrap(), row);
+}
+
+async fn a_session_that_was_seen_meanwhile_is_not_idle(on: Backend) {
+    let Fixture { store, directory: _directory } = Fixture::new(on).await;
+    let key = session("u", None, "s");
+    store.write_session(SessionWrite::new(key.clone(), 100)).await.unwrap();
+    assert!(!store.delete_idle_session(&key, 100).await.unwrap());
+    assert!(store.session(&key).await.unwrap().is_some());
+    assert!(store.delete_idle_session(&key, 101).await.unwrap());
+    assert!(!store.delete_idle_session(&key, 101).await.unwrap(), "it is gone");
 }
 
 async fn a_large_flush_reaches_every_session(on: Backend) {
@@ -150,7 +165,7 @@ async fn a_large_flush_reaches_every_session(on: Backend) {
     for answer in futures_util::future::join_all(writes).await {
         answer.unwrap();
     }
-    store.touch_sessions(keys.iter().map(|key| touch(key, 7, &[("a", 8)])).collect()).await.unwrap();
+    store.touch_sessions(keys.iter().map(|key| touch((key, 1), 7, &[("a", 8)])).collect()).await.unwrap();
     for key in &keys {
         let row = store.session(key).await.unwrap().unwrap();
         assert_eq!((row.last_seen_ms, row.warm), (7, vec![warm("a", 1, 8)]));

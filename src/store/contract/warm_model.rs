@@ -73,7 +73,7 @@ proptest! {
                         }
                         let names: Vec<_> = touches.iter().map(|(&number, &used)| (name(number), used)).collect();
                         let touches: Vec<_> = names.iter().map(|(name, used)| (name.as_str(), *used)).collect();
-                        store.touch_sessions(vec![touch(&key, 1, &touches)]).await.unwrap();
+                        store.touch_sessions(vec![touch((&key, 1), 1, &touches)]).await.unwrap();
                     }
                     Step::Delete => {
                         assert_eq!(store.delete_session(&key, None).await.unwrap(), model.take().is_some());

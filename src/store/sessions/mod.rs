@@ -116,6 +116,8 @@ impl SessionWrite {
 #[derive(Debug, Clone)]
 pub struct SessionTouch {
     pub key: SessionKey,
+    /// A session that was begun at another time is another one, and left alone.
+    pub created_at_ms: i64,
     pub last_seen_ms: i64,
     /// To be added to those that are stored.
     pub counts: SessionCounts,
@@ -166,6 +168,9 @@ pub trait SessionStore {
 
     /// Deletes a session and its warm set. Answers whether there was one; only then an entry is written.
     async fn delete_session(&self, key: &SessionKey, audit: Option<AuditWrite>) -> Result<bool, StoreError>;
+
+    /// Deletes a session that was last seen before a time. Answers whether there was one.
+    async fn delete_idle_session(&self, key: &SessionKey, before_ms: i64) -> Result<bool, StoreError>;
 
     /// One page of a user's sessions, in the order that [`ProjectFilter`] names.
     async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError>;

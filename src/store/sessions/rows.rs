@@ -83,6 +83,10 @@ impl<E: Engine> SessionStore for SqlStore<E> {
         self.writer.submit(DeleteSession { key: key.clone(), audit }).await
     }
 
+    async fn delete_idle_session(&self, key: &SessionKey, before_ms: i64) -> Result<bool, StoreError> {
+        self.writer.submit(DeleteIdleSession { key: key.clone(), before_ms }).await
+    }
+
     async fn list_sessions(&self, query: SessionQuery) -> Result<Vec<SessionSummary>, StoreError> {
         // No session id is empty, so the empty text is before all of them.
         let after = query.after.as_ref();
@@ -196,14 +200,14 @@ impl<E: Engine> Operation<E> for TouchSessions {
         E::exclude(connection, ALL_SESSIONS).await?;
         execute_rows::<E, _>(connection, &sql::SESSIONS_TOUCH, &[], &self.0, |statement, touch| {
             let statement = bind_session(statement, &touch.key).bind(touch.last_seen_ms);
-            touch.counts.columns().into_iter().fold(statement, Statement::bind)
+            touch.counts.columns().into_iter().fold(statement, Statement::bind).bind(touch.created_at_ms)
         })
         .await?;
         let of_session = |session| move |warm| (session, warm);
-        let warm: Vec<_> =
-            self.0.iter().flat_map(|touch| touch.warm.iter().map(of_session(&touch.key))).collect();
-        execute_rows::<E, _>(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (key, touch)| {
-            bind_tool_key(bind_session(statement, key), &touch.tool).bind(touch.last_used_ms)
+        let warm: Vec<_> = self.0.iter().flat_map(|touch| touch.warm.iter().map(of_session(touch))).collect();
+        execute_rows::<E, _>(connection, &sql::WARM_TOUCH, &[], &warm, |statement, (session, touch)| {
+            let statement = bind_tool_key(bind_session(statement, &session.key), &touch.tool);
+            statement.bind(touch.last_used_ms).bind(session.created_at_ms)
         })
         .await
     }
@@ -228,6 +232,24 @@ impl<E: Engine> Operation<E> for DeleteSession {
             note::<E>(connection, audit, None, None).await?;
         }
         Ok(existed)
+    }
+}
+
+struct DeleteIdleSession {
+    key: SessionKey,
+    before_ms: i64,
+}
+
+impl<E: Engine> Operation<E> for DeleteIdleSession {
+    type Output = bool;
+
+    fn takes_away(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, connection: &mut E::Connection) -> Result<bool, StoreError> {
+        let delete = bind_session(sqlx::query(sql::SESSION_DELETE_IDLE), &self.key).bind(self.before_ms);
+        Ok(E::rows_affected(&delete.execute(connection).await?) > 0)
     }
 }
 

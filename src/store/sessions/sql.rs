@@ -53,18 +53,22 @@ pub(super) static SESSIONS_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
          last_seen = CASE WHEN v.column4 > sessions.last_seen THEN v.column4 ELSE sessions.last_seen END \
          FROM (VALUES ",
         "(@, @, @, CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), \
-         CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT))",
+         CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT), CAST(@ AS BIGINT))",
         0,
         ") AS v WHERE sessions.user_id = v.column1 AND sessions.project_id = v.column2 \
-         AND sessions.session_id = v.column3",
+         AND sessions.session_id = v.column3 AND sessions.created_at = v.column13",
     )
 });
 
 pub(super) const SESSION_DELETE: &str =
     "DELETE FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3";
 
+pub(super) const SESSION_DELETE_IDLE: &str =
+    "DELETE FROM sessions WHERE user_id = $1 AND project_id = $2 AND session_id = $3 AND last_seen < $4";
+
+/// Looked at twice: one may be seen between the two.
 pub(super) const SESSIONS_EXPIRE: &str = "DELETE FROM sessions WHERE (user_id, project_id, session_id) IN \
-     (SELECT user_id, project_id, session_id FROM sessions WHERE last_seen < $1 ORDER BY last_seen LIMIT $2) \
+     (SELECT user_id, project_id, session_id FROM sessions WHERE last_seen < $1 ORDER BY last_seen LIMIT $2) AND last_seen < $1 \
      RETURNING user_id, project_id, session_id";
 
 pub(super) const SESSIONS_OF_USER: &str = "SELECT project_id, session_id, created_at, last_seen, \
@@ -110,10 +114,11 @@ pub(super) static WARM_PUT: LazyLock<RowsSql> = LazyLock::new(|| {
 pub(super) static WARM_TOUCH: LazyLock<RowsSql> = LazyLock::new(|| {
     RowsSql::new(
         "UPDATE warm SET last_used = v.column6 FROM (VALUES ",
-        "(@, @, @, @, @, CAST(@ AS BIGINT))",
+        "(@, @, @, @, @, CAST(@ AS BIGINT), CAST(@ AS BIGINT))",
         0,
         ") AS v WHERE warm.user_id = v.column1 AND warm.project_id = v.column2 \
          AND warm.session_id = v.column3 AND warm.tool_group = v.column4 AND warm.tool_name = v.column5 \
-         AND warm.last_used < v.column6",
+         AND warm.last_used < v.column6 AND EXISTS (SELECT 1 FROM sessions WHERE sessions.user_id = v.column1 \
+         AND sessions.project_id = v.column2 AND sessions.session_id = v.column3 AND sessions.created_at = v.column7)",
     )
 });

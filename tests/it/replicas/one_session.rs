@@ -126,3 +126,53 @@ async fn what_two_processes_do_at_once_is_done_one_after_the_other() {
         check(&url, &apps, policy).await;
     }
 }
+
+/// Ages and counters are written by themselves long after the test.
+const NO_FLUSH: (&str, u32) = ("TOOLRACK_SESSION_FLUSH_MS", 60_000);
+
+#[tokio::test]
+async fn a_session_that_others_take_for_idle_soon_is_written_when_it_is_used() {
+    let Some(url) = database().await else { return };
+    let mut app = on(&url).set(NO_FLUSH.0, NO_FLUSH.1).start().await;
+    let user = app.user();
+    user.put_catalog(&paints()).await.ok();
+    begin(&user, "s").await;
+    user.assemble(json!({"session": "s"})).await.ok();
+    app.stop().await;
+    let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
+    let days = |count: i64| count * 24 * 3_600 * 1_000;
+    for (idle, is_due) in [(days(1), false), (days(5), true)] {
+        let back = "UPDATE sessions SET last_seen = last_seen - $1";
+        sqlx::query(back).bind(idle).execute(&mut connection).await.unwrap();
+        let mut seen = async || {
+            let row: (i64,) =
+                sqlx::query_as("SELECT last_seen FROM sessions").fetch_one(&mut connection).await.unwrap();
+            row.0
+        };
+        app.start_again().await;
+        let before = seen().await;
+        let user = app.user_called(user.path(&[]).rsplit('/').next().unwrap());
+        user.assemble(json!({"session": "s"})).await.ok();
+        assert_eq!(seen().await > before, is_due, "{idle}");
+        app.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_another_process_counted_of_an_earlier_session_is_not_of_this_one() {
+    let Some(url) = database().await else { return };
+    let start = async || on(&url).set(NO_FLUSH.0, NO_FLUSH.1).start().await;
+    let apps = [start().await, start().await];
+    let id = crate::app::unique("painter");
+    let [first, second] = [apps[0].user_called(&id), apps[1].user_called(&id)];
+    first.put_catalog(&paints()).await.ok();
+    for _ in 0..8 {
+        first.assemble(json!({"session": "s"})).await.ok();
+    }
+    let path = first.path(&["sessions", "s"]);
+    second.client().delete(&path).await.expect_status(204);
+    second.assemble(json!({"session": "s"})).await.ok();
+    first.assemble(json!({"session": "s"})).await.ok();
+    assert_eq!(first.client().get(&path).await.ok()["ledger"]["assemblies"], json!(1), "its own");
+    assert_eq!(second.client().get(&path).await.ok()["ledger"]["assemblies"], json!(1), "its own");
+}
