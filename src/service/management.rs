@@ -128,7 +128,18 @@ impl Toolrack {
         };
         let budget = context.policy().max_answer_tokens as usize;
         match self.patch_config(actor, &scope, patch, expected, dry_run).await {
-            Ok(written) => Ok(told(&written, &scope, budget)),
+            Ok(mut written) => {
+                // First what the write comes to: a model reads only so many.
+                let config = Value::Object(written.config.clone());
+                let project = caller.project.clone().filter(|_| matches!(scope, Scope::Project(_)));
+                let caller = Caller { project, session: None, ..caller.clone() };
+                match self.effect_warnings(caller, Some(config), None).await {
+                    Ok(effect) => drop(written.warnings.splice(0..0, effect)),
+                    // It may be written already, which must be told.
+                    Err(error) => tracing::debug!(%error, "what a config comes to could not be told"),
+                }
+                Ok(told(&written, &scope, budget))
+            }
             Err(error) if is_theirs(error.kind()) => {
                 let places: Vec<Value> = error
                     .errors()

@@ -101,10 +101,10 @@ pub use setup::{
     AddedTools, Attention, BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool,
     CATALOG_PAGE, ConfigVersionDocument, ConfigVersionList, DraftBase, EndingKey, HotOverview, ImportAnswer,
     ImportRequest, ImportSource, ImportedGroup, ImportedServer, Latency, MissedOverview, MissedQueryDocument,
-    NOTHING_IMPORTED, NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry, ReadImport,
-    RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft, SetupInput,
-    SetupPlan, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares, UnfoundTool,
-    UsageDay, UsageNumbers, as_array, setup_skill,
+    NO_TOOL_LEFT, NOTHING_IMPORTED, NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry,
+    ReadImport, RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft,
+    SetupInput, SetupPlan, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares,
+    UnfoundTool, UsageDay, UsageNumbers, as_array, setup_skill,
 };
 pub use timing::{Part, Spent};
 pub use usage::{HotTool, USAGE_DAYS};

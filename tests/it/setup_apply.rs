@@ -122,3 +122,31 @@ async fn a_version_holds_no_secret_and_brings_none_back() {
     assert!(back["config"]["matcher"]["api_key"]["set"] != true, "{back}");
     assert_eq!(back["warnings"][0]["code"], "secret_cleared", "{back}");
 }
+
+#[tokio::test]
+async fn what_leaves_no_tool_or_means_nothing_is_told_before_it_is_written() {
+    let app = TestApp::start().await;
+    app.admin().put("/v1/users/alice/catalog", &json!({"tools": [tool("read"), tool("write")]})).await.ok();
+    let codes = |answer: &Value| -> Vec<String> {
+        let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
+        warnings.iter().filter_map(|warning| warning["code"].as_str()).map(str::to_owned).collect()
+    };
+    for (config, code) in [
+        (json!({"deny": ["*"]}), "empty_grant"),
+        (json!({"allow": ["nosuch*"]}), "empty_grant"),
+        (json!({"core": ["nosuch"]}), "core_not_found"),
+        (json!({"default_toolsets": ["zzz"]}), "unknown_toolset"),
+    ] {
+        let setup = json!({"user": "alice", "config": config});
+        let previewed = app.admin().post("/v1/setup/preview", &setup).await.ok();
+        let tried = app.admin().post("/v1/setup/apply?dry_run=true", &setup).await.ok();
+        assert!(codes(&tried).iter().any(|told| told == code), "{config}: {tried}");
+        assert_eq!(codes(&tried), codes(&previewed), "{config}");
+        // With tools that come at the same time, too.
+        let with_tools = json!({"user": "bob", "config": config, "tools": [tool("read")]});
+        let tried = app.admin().post("/v1/setup/apply?dry_run=true", &with_tools).await.ok();
+        assert!(codes(&tried).iter().any(|told| told == code), "{config}: {tried}");
+        assert_eq!(codes(&app.admin().post("/v1/setup/apply", &with_tools).await.ok()), codes(&tried));
+    }
+    assert_eq!(stored(&app).await.0, json!({}));
+}

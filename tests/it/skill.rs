@@ -288,6 +288,24 @@ async fn a_setup_key_writes_what_a_patch_would_and_the_log_names_it() {
 }
 
 #[tokio::test]
+async fn a_change_that_leaves_no_tool_or_means_nothing_is_told_to_the_model() {
+    let app = TestApp::start().await;
+    let user = desk(&app).await;
+    let (setup, _) = key(&app, "setup", &user).await;
+    let who = json!({"user": user.id});
+    for (patch, code) in [
+        (json!({"deny": ["*"]}), "empty_grant"),
+        (json!({"core": ["nosuch"]}), "core_not_found"),
+        (json!({"default_toolsets": ["zzz"]}), "unknown_toolset"),
+    ] {
+        let dry = json!({"patch": patch, "scope": "user", "dry_run": true});
+        let (asked, is_error) = ask(&setup, &who, "openai_chat", TOOLS[1], dry).await;
+        let warnings = asked["warnings"].as_array().cloned().unwrap_or_default();
+        assert!(!is_error && warnings.iter().any(|warning| warning["code"] == code), "{patch}: {asked}");
+    }
+}
+
+#[tokio::test]
 async fn an_agents_key_reads_and_does_not_write() {
     let app = TestApp::start().await;
     let user = desk(&app).await;

@@ -7,8 +7,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::DraftBase;
+use super::effect::anybody_of;
 use crate::core::catalog::Catalog;
 use crate::core::id::Scope;
+use crate::core::warning::Warning;
 use crate::service::catalog_change::Edit as CatalogEdit;
 use crate::service::catalogs::{PlannedCatalog, nothing_uploaded};
 use crate::service::heads::Head;
@@ -46,6 +48,8 @@ pub struct SetupApplied {
     /// Absent when no tools were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogWritten>,
+    /// What an assembly with it warns of, as `POST /v1/setup/preview` tells it: that no tool is left, names that mean nothing.
+    pub warnings: Vec<Warning>,
     /// Revision of the config as it is stored now.
     pub config_revision: i64,
     /// Version of the catalog as it is stored now.
@@ -98,6 +102,7 @@ impl Toolrack {
         apply: SetupApply,
     ) -> Result<SetupApplied, Error> {
         let SetupApply { config, tools, expected, dry_run } = apply;
+        let (document, uploaded) = (config.clone(), tools.clone());
         let config = config.map(Edit::Replace);
         let tools = match tools {
             Some(tools) => {
@@ -111,6 +116,7 @@ impl Toolrack {
             None => None,
         };
         let guard = self.0.scope_writes.guard(scope).await;
+        let mut effect = None;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -125,9 +131,15 @@ impl Toolrack {
                 Some(edit) => Some(self.plan_catalog(actor, scope, &before, edit, dry_run).await?),
                 None => None,
             };
+            // What is written is looked at before, so that nothing is written that cannot be told of.
+            if effect.is_none() {
+                effect =
+                    Some(self.effect_warnings(anybody_of(scope), document.clone(), uploaded.clone()).await?);
+            }
             match self.write_planned(scope, planned, catalog, &before, dry_run, &guard).await {
                 Err(error) if error.kind() == Kind::Conflict && tries < WRITE_TRIES => {}
-                applied => return applied,
+                Err(error) => return Err(error),
+                Ok(applied) => return Ok(SetupApplied { warnings: effect.unwrap_or_default(), ..applied }),
             }
         }
     }
@@ -185,6 +197,7 @@ impl Toolrack {
         Ok(SetupApplied {
             config: planned_head.map(shown),
             catalog: catalog_written,
+            warnings: Vec::new(),
             config_revision: base.config_revision,
             catalog_version: base.catalog_version,
             dry_run,

@@ -5,6 +5,7 @@ mod apply;
 mod attention;
 mod browse;
 mod drafts;
+mod effect;
 mod import;
 mod input;
 mod overview;
@@ -22,6 +23,7 @@ pub use browse::{
     BROWSED_DAYS, BrowseOrder, BrowsePage, BrowseQuery, BrowsedGroup, BrowsedTool, CATALOG_PAGE, ToolSheet,
 };
 pub use drafts::{AddedTools, DraftBase, SetupDraft, as_array};
+pub use effect::NO_TOOL_LEFT;
 pub use import::{
     ImportAnswer, ImportRequest, ImportSource, ImportedGroup, ImportedServer, NOTHING_IMPORTED,
     QuarantinedEntry, ReadImport,

@@ -120,6 +120,16 @@ impl Toolrack {
         Ok(PreviewAnswer { warnings, ..preview })
     }
 
+    /// What a draft costs and what its assemblies warn of, without what reading it came to.
+    pub(super) async fn previewed_alone(
+        &self,
+        draft: SetupInput,
+        fields: PlanFields,
+    ) -> Result<Arc<PreviewAnswer>, Error> {
+        let (planned, _) = self.planned(draft, fields, Vec::new()).await?;
+        self.previewed(&planned).await
+    }
+
     /// Both at once, from one reading of the draft.
     pub async fn plan_setup(&self, draft: SetupInput) -> Result<SetupPlan, Error> {
         let usage = self.usage_of(&draft.caller).await?;

@@ -9,11 +9,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::cost::cost;
 use super::refused::refusal;
 use super::taken::{identity, rejoined, stored_tools};
 use super::{DraftForm, Step, keep, made_for, set, step_page};
 use crate::http::problem::{Code, Problem};
-use crate::service::{CatalogWritten, NameList, SetupApplied, SetupApply, SetupDraft, Toolrack, as_array};
+use crate::service::{
+    CatalogWritten, NO_TOOL_LEFT, NameList, PlanFields, PreviewAnswer, SetupApplied, SetupApply, SetupDraft,
+    Toolrack, as_array,
+};
 use crate::ui::language::{Language, counted, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{Slice, State as Standing, card, notice, pager, warnings};
@@ -54,7 +58,10 @@ pub(super) async fn show(
             let list = list.ok_or_else(Problem::nothing_here)?;
             Ok(shown(tool_names(&place, &list, &asked.page)))
         }
-        Ok(applied) => Ok(apply_page(&place, &draft, &stored, &applied, &asked)),
+        Ok(applied) => {
+            let preview = service.preview_setup(draft.input(place.caller()), PlanFields::default()).await?;
+            Ok(apply_page(&place, &draft, &stored, &applied, &preview, &asked))
+        }
         Err(error) => {
             let problem = Problem::from(error);
             if matches!(
@@ -150,6 +157,7 @@ fn apply_page(
     draft: &SetupDraft,
     stored: &Map<String, Value>,
     applied: &SetupApplied,
+    preview: &PreviewAnswer,
     asked: &Asked,
 ) -> Response {
     let language = place.visitor.language;
@@ -166,9 +174,10 @@ fn apply_page(
             + written.held.count
     });
     let nothing = changes == 0 && catalog_changes == 0 && draft.api_key().is_none();
-    let all_warnings: Vec<_> = config
+    let all_warnings: Vec<_> = applied
+        .warnings
         .iter()
-        .flat_map(|written| &written.warnings)
+        .chain(config.iter().flat_map(|written| &written.warnings))
         .chain(applied.catalog.iter().flat_map(|written| &written.warnings))
         .cloned()
         .collect();
@@ -177,6 +186,11 @@ fn apply_page(
             (notice(Standing::Info, language.say("Nothing to apply.", "没有可应用的更改。"),
                 language.say("The draft is what is stored.", "草稿与已保存内容一致。")))
         }
+        @if applied.warnings.iter().any(|warning| warning.code == NO_TOOL_LEFT) {
+            (notice(Standing::Bad, language.say("No tool is left.", "没有剩下任何工具。"),
+                language.say("With this, agents get no tool and find none: look at what is left out and at the lists of the config.",
+                    "应用后代理得不到也搜不到任何工具：请检查排除项和配置中的列表。")))
+        }
         (warnings(language, &all_warnings))
         div.columns.wide-left {
             (card(language.say("Config", "配置"), counted(language, changes, "key changes", "keys change", "项变更"), &html! {
@@ -184,6 +198,7 @@ fn apply_page(
                 @else { (diff_list(&lines)) }
             }))
             div {
+                (cost(language, preview, None))
                 @if let Some(written) = &applied.catalog { (catalog_card(place, written, asked)) }
                 @if draft.api_key().is_some() {
                     (notice(Standing::Info, language.say("A key for the endpoint", "端点密钥"), language.say("is stored with it, sealed.", "将一并加密保存。")))

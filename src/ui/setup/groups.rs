@@ -9,19 +9,20 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::cost::cost;
 use super::group::{Typed, body};
 use super::lists::{Groups, add_names, remove_names, selectors};
 use super::outcome::{TAKEN, TOOK, added, counts, outcome};
 use super::refused::unreadable;
 use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::policy::apply_patch;
-use crate::core::proposal::{Origin, Proposal, ProposedGroup, TokenPrediction};
+use crate::core::proposal::{Origin, Proposal, ProposedGroup};
 use crate::http::problem::{Code, Problem};
-use crate::service::{PreviewAnswer, SetupDraft, SetupPlan, Toolrack};
+use crate::service::{SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::{Language, number};
 use crate::ui::layout::with_query;
 use crate::ui::parts::{
-    Share, Slice, State as Standing, card, pager, tag, token_bar, token_count, tools, visible_name, warnings,
+    Slice, State as Standing, card, pager, tag, token_count, tools, visible_name, warnings,
 };
 use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
@@ -443,64 +444,4 @@ fn toolsets(language: Language, proposal: &Proposal) -> Markup {
             }
         },
     )
-}
-
-fn cost(language: Language, preview: &PreviewAnswer, with_proposal: Option<&TokenPrediction>) -> Markup {
-    let now = &preview.tokens;
-    // Groups need not be told alike: where there is room, some are told in more words.
-    let is_mixed = preview.listing.as_ref().is_some_and(|listing| listing.form == "mixed");
-    let shares = |tokens: &TokenPrediction| {
-        let share = |class, tokens: usize| Share { class, tokens: tokens as u64 };
-        [
-            share("core", tokens.core),
-            share("bridge", tokens.bridge),
-            share("listing", tokens.listing.tokens),
-            share("rest", tokens.all.saturating_sub(tokens.assembled)),
-        ]
-    };
-    card(
-        language.say("What a turn will cost", "每轮开销"),
-        format!("{} {}", number(now.context_window), language.say("window", "窗口")),
-        &html! {
-            div.body {
-                p.big-figure { (number(now.assembled)) " " small { (language.say("tokens of ", "词元，共 ")) (number(now.all)) } }
-                (token_bar(language, &shares(now), "big"))
-                @if let Some(proposed) = with_proposal {
-                    p { (language.say("With the proposal: ", "采用建议后：")) b { (number(proposed.assembled)) } }
-                }
-                p.note { (tell(language, &now.listing.reason)) }
-            }
-            table {
-                thead { tr {
-                    th scope="col" { (language.say("Tier", "层级")) }
-                    th scope="col" { (language.say("Listing", "清单")) }
-                    th.number scope="col" { (language.say("Listing", "清单词元")) }
-                    th.number scope="col" { (language.say("Turn", "每轮")) }
-                } }
-                tbody {
-                    @for tier in &now.listing.tiers {
-                        @let chosen = tier.tier == now.listing.tier;
-                        tr.chosen[chosen] {
-                            th scope="row" { (tier.tier) }
-                            td {
-                                @if chosen && is_mixed { (language.say("By group, as many words as fit", "按分组，在预算内尽量详细")) }
-                                @else { (tier_name(language, tier.tier)) }
-                            }
-                            td.number { (number(if chosen { now.listing.tokens } else { tier.listing })) }
-                            td.number { (number(if chosen { now.assembled } else { tier.turn })) }
-                        }
-                    }
-                }
-            }
-        },
-    )
-}
-
-fn tier_name(language: Language, tier: u8) -> &'static str {
-    match tier {
-        0 => language.say("Everything, no search", "全部发送"),
-        1 => language.say("Names and short descriptions", "名称与简述"),
-        2 => language.say("Names only", "仅名称"),
-        _ => language.say("One line per group", "每组一行"),
-    }
 }

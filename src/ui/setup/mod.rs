@@ -1,6 +1,7 @@
 //! The setup flow: six pages around one draft. What agents see changes by the last of them alone.
 
 mod apply;
+mod cost;
 mod group;
 mod groups;
 mod import;
