@@ -136,7 +136,8 @@ async fn servers_are_named_without_their_secrets() {
     assert_eq!(
         answer["servers"],
         json!([
-            {"name": "github", "transport": "http", "url": "https://api.example/mcp", "headers": ["Authorization"],
+            {"name": "github", "transport": "http", "url": "https://api.example/mcp",
+             "url_left_out": ["user", "query"], "headers": ["Authorization"],
              "always_load": true, "placeholders": ["${input:token}"]},
             {"name": "files", "transport": "stdio", "command": "npx", "args": ["-y", "files"], "env": ["TOKEN"], "always_load": false},
         ])
@@ -144,6 +145,23 @@ async fn servers_are_named_without_their_secrets() {
     assert_eq!((&answer["kind"], &answer["config"]), (&json!("mcp"), &json!({"core": ["@github"]})));
     assert_eq!(codes(&answer), ["placeholder_kept", "secret_left_out", "secret_left_out"]);
     assert!(answer["warnings"][0]["detail"].as_str().unwrap().contains("Token of GitHub"));
+    let left_out = answer["warnings"][1]["detail"].as_str().unwrap();
+    assert!(left_out.contains("the query of `url`") && left_out.contains("user and password"), "{left_out}");
+
+    // Somebody with nothing but a query learns that it is gone: in the list, and where the server is set up.
+    let file = r#"{"mcpServers": {"maps": {"url": "https://maps.example/mcp?token=canary"}}}"#;
+    let only = import(&user, json!({"texts": [file]})).await;
+    assert_eq!(codes(&only), ["secret_left_out"]);
+    let browser = Browser::sign_in(&app, ADMIN_KEY).await;
+    let page = of(&user, "setup/import");
+    browser.submit(&page, &[("do", "text"), ("text", file)]).await;
+    let list = browser.page(&page).await;
+    assert!(
+        list.contains("type them again") && list.contains("name=\"left_out\"") && !list.contains("canary"),
+        "{list}"
+    );
+    let form = of(&user, "setup/servers?name=maps&url=https://maps.example/mcp&left_out=1");
+    assert!(browser.page(&form).await.contains("type them again"));
     assert!(!app.logs().contains("canary"));
 }
 

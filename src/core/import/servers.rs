@@ -60,6 +60,17 @@ impl Transport {
         if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
     }
 
+    /// What [`Self::shown_url`] leaves out of the address that a server may need: `user` (with its password), `query`.
+    pub fn left_out_of_url(&self) -> Vec<&'static str> {
+        let Self::Http { url, .. } = self else { return Vec::new() };
+        let url = url.split('#').next().unwrap_or_default();
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let host = place.split_once("://").map_or(place, |(_, rest)| rest);
+        let host = host.split('/').next().unwrap_or_default();
+        let parts = [("user", host.contains('@')), ("query", !query.is_empty())];
+        parts.into_iter().filter_map(|(part, is_there)| is_there.then_some(part)).collect()
+    }
+
     /// Names of its headers.
     pub fn header_names(&self) -> Vec<&str> {
         match self {
@@ -120,6 +131,8 @@ mod tests {
             let headers = vec![("X-Key".to_owned(), SecretString::from("SECRET"))];
             let transport = Transport::Http { url: url.to_owned(), headers };
             assert_eq!(transport.shown_url(), shown);
+            let is_whole = url == shown;
+            assert_eq!(transport.left_out_of_url().is_empty(), is_whole, "{url}");
             assert!(!format!("{transport:?}").contains("SECRET"), "{transport:?}");
         }
         let stdio = Transport::Stdio {

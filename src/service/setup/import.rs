@@ -114,6 +114,9 @@ pub struct ImportedServer {
     /// Without user, password and query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// What was left out of `url` and has to be given again: `user`, `query`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub url_left_out: Vec<String>,
     /// Names of its headers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
@@ -270,6 +273,10 @@ impl ReadImport {
             if server.transport.has_secret_args() {
                 names.push("`args`");
             }
+            names.extend(server.transport.left_out_of_url().iter().map(|part| match *part {
+                "user" => "user and password in `url`",
+                _ => "the query of `url`",
+            }));
             let detail = format!(
                 "the values of {} are not given back: send them when `{}` is stored",
                 names.join(", "),
@@ -292,6 +299,7 @@ impl From<&ServerSpec> for ImportedServer {
             name: server.name.clone(),
             transport: server.transport.kind(),
             url: command.is_none().then(|| server.transport.shown_url()),
+            url_left_out: owned(server.transport.left_out_of_url()),
             headers: owned(server.transport.header_names()),
             command,
             args,

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::refused::{GIVEN_BACK_BYTES, is_mended_in_the_form, refusal, setting_name};
-use super::server_form::{Typed, field_name, line, server_fields, server_spec};
+use super::server_form::{Typed, field_name, left_out_of_address, line, server_fields, server_spec};
 use super::taken::{stored_tools, take, take_server};
 use super::told::{self, Told};
 use super::{DraftUpload, Step, made_for, step_page, store};
@@ -384,6 +384,7 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                         div {
                             b { (server.name) } " " span.note { (server.transport) }
                             p.note.mono { (server.place()) }
+                            @if !server.url_left_out.is_empty() { p.note { (left_out_of_address(language)) } }
                             @if !server.texts().is_empty() {
                                 p.note { (language.say("Headers or variables: ", "请求头或变量：")) (server.texts().join(", ")) }
                             }
@@ -392,6 +393,7 @@ fn imported_servers(place: &Place, draft: &SetupDraft) -> Markup {
                             input type="hidden" name="name" value=(server.name);
                             input type="hidden" name="url" value=(server.place());
                             input type="hidden" name="headers" value=(server.texts().join(","));
+                            @if !server.url_left_out.is_empty() { input type="hidden" name="left_out" value="1"; }
                             button.btn.small type="submit" { (language.say("Set up", "设置")) }
                         }
                     }
@@ -410,6 +412,8 @@ struct ServerShown {
     command: Option<String>,
     #[serde(default)]
     args: Vec<String>,
+    #[serde(default)]
+    url_left_out: Vec<String>,
     #[serde(default)]
     headers: Vec<String>,
     #[serde(default)]

@@ -22,6 +22,8 @@ pub(super) struct Typed {
     pub(super) headers: Vec<String>,
     /// Names of those that are stored, which stay.
     pub(super) kept: Vec<String>,
+    /// Whether something of the address has to be typed again.
+    pub(super) is_url_short: bool,
 }
 
 impl Typed {
@@ -31,7 +33,7 @@ impl Typed {
         let url = form.text("url");
         let url = if url.contains("://") { url.to_owned() } else { line(masked(&words(url)).iter()) };
         let headers = form.all("header").map(|name| name.trim().to_owned()).collect();
-        Self { name, url, headers, kept: Vec::new() }
+        Self { name, url, headers, ..Self::default() }
     }
 
     /// With the names of what is stored for a server.
@@ -60,8 +62,10 @@ pub(super) fn server_fields(language: Language, typed: &Typed, refused: &[&str])
                 label for="server-url" { (language.say("Address", "地址")) }
                 input #server-url.mono type="text" inputmode="url" name="url" value=(typed.url) required placeholder="https://mcp.example.com/mcp"
                     spellcheck="false" autocomplete="off" aria-describedby="server-hint" aria-invalid=[is_bad(&["/url", "/command"])];
+                @if typed.is_url_short { p.hint { strong { (left_out_of_address(language)) } } }
                 p.hint #server-hint {
                     (language.say("Or a command that the operator allows: npx -y @scope/server", "或运维允许的命令：npx -y @scope/server"))
+                    (language.say(". An address is stored and shown as it stands, with its query; a header's value is sealed.", "。地址连同其查询部分按原样保存并显示；请求头的值则加密保存。"))
                 }
             }
         }
@@ -91,6 +95,14 @@ pub(super) fn server_fields(language: Language, typed: &Typed, refused: &[&str])
             p.hint { (language.say("A value without a name is Authorization. Values are sealed and never shown.", "未填名称的值视为 Authorization。值加密保存，不再显示。")) }
         }
     }
+}
+
+/// What is said of an address that was imported without a part that may be a key.
+pub(super) fn left_out_of_address(language: Language) -> &'static str {
+    language.say(
+        "Its address had a query, or user and password, which may hold a key: they were left out, type them again.",
+        "其地址含有查询部分或用户名和密码，可能包含密钥：已略去，请重新填写。",
+    )
 }
 
 /// What the page calls the field at a pointer into a spec.

@@ -30,6 +30,8 @@ pub(super) struct Begun {
     url: String,
     /// Names of headers or variables that want a value, with commas between them.
     headers: String,
+    /// Whether the address was imported without its query, or without user and password.
+    left_out: String,
     forgotten: String,
 }
 
@@ -52,6 +54,7 @@ pub(super) async fn show(
     }
     let known = servers.iter().find(|server| server.name == begun.name);
     let mut typed = Typed { name: begun.name, url: begun.url, ..Typed::default() }.with_kept(known);
+    typed.is_url_short = begun.left_out == "1";
     let wanted = begun.headers.split(',').filter(|name| !name.is_empty()).take(MOST_BEGUN);
     let wanted: Vec<String> = wanted.map(str::to_owned).filter(|name| !typed.kept.contains(name)).collect();
     typed.headers = wanted;

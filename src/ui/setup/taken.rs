@@ -67,7 +67,7 @@ fn as_kept(warning: Warning, key_at: Option<&str>, is_kept: bool) -> Warning {
         (true, false) => ("secret_left_out", "the key was left out: no endpoint stands beside it"),
         (false, _) => (
             "secret_left_out",
-            "values of its headers or variables, and secret arguments, are left out: type them when you set the server up",
+            "values of its headers or variables, secret arguments, and user, password and query of its address are left out: type them when you set the server up",
         ),
     };
     Warning { code, detail: detail.to_owned(), ..warning }

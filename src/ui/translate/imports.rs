@@ -39,8 +39,8 @@ pub(super) const ROWS: &[Row] = &[
     ),
     ("the key was left out: no endpoint stands beside it", "密钥未保留：没有对应的端点"),
     (
-        "values of its headers or variables, and secret arguments, are left out: type them when you set the server up",
-        "请求头或变量的值及机密参数未保留：设置服务器时请重新输入",
+        "values of its headers or variables, secret arguments, and user, password and query of its address are left out: type them when you set the server up",
+        "请求头或变量的值、机密参数以及地址中的用户名、密码和查询部分未保留：设置服务器时请重新输入",
     ),
     (
         "a config belongs to a user or to a project here: write this one to the scope that is meant",
