@@ -75,13 +75,33 @@ pub(super) fn tag(state: State, text: impl Render) -> Markup {
 /// Warnings that are told one by one.
 const SHOWN_WARNINGS: usize = 50;
 
-/// The warnings of an answer.
+/// Warnings of what somebody set, which they mend there; all others are of tools.
+const OF_THE_CONFIG: [&str; 13] = [
+    "empty_grant",
+    "empty_catalog",
+    "core_not_found",
+    "unknown_toolset",
+    "too_many_tools",
+    "ambiguous_core",
+    "clamped",
+    "odd_name",
+    "preload_inactive",
+    "secret_cleared",
+    "secret_missing",
+    "setting_without_effect",
+    "stored_field_ignored",
+];
+
+/// The warnings of an answer: first those of the config, which are not folded away.
 pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
     if warnings.is_empty() {
         return html! {};
     }
+    let (of_config, of_tools): (Vec<&Warning>, Vec<&Warning>) =
+        warnings.iter().partition(|warning| OF_THE_CONFIG.contains(&warning.code));
+    let is_open = warnings.len() <= 2 || !of_config.is_empty();
     html! {
-        details.notice.warn open[warnings.len() <= 2] {
+        details.notice.warn open[is_open] {
             summary {
                 (mark(State::Warn))
                 strong {
@@ -89,7 +109,7 @@ pub(super) fn warnings(language: Language, warnings: &[Warning]) -> Markup {
                 }
             }
             ul.lines {
-                @for warning in warnings.iter().take(SHOWN_WARNINGS) {
+                @for warning in of_config.iter().chain(&of_tools).take(SHOWN_WARNINGS) {
                     li {
                         code { (warning.code) } " "
                         @if let Some(tool) = &warning.tool { b { (tool) } ": " }

@@ -69,6 +69,29 @@ async fn nothing_is_written_before_it_is_applied_and_then_all_of_it() {
 }
 
 #[tokio::test]
+async fn names_that_were_typed_with_commas_are_several_and_those_without_a_tool_are_marked() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let to = |page: &str| of(&user, page);
+    let odd = mail("a, b", "Has a comma in its name.");
+    let list = json!({"tools": [mail("send_mail", "Sends."), mail("read_mail", "Reads."), odd]}).to_string();
+    browser.submit(&to("setup/import"), &[("do", "text"), ("text", &list)]).await.expect_status(303);
+    for more in ["send_mail, read_mail、nosuch", "a, b"] {
+        browser.submit(&to("setup/groups"), &[("do", "core"), ("more", more)]).await.expect_status(303);
+    }
+    let alias = [("do", "alias"), ("alias", "合并请求, PR"), ("tool", "send_mail")];
+    browser.submit(&to("setup/review"), &alias).await.expect_status(303);
+    let groups = browser.page(&to("setup/groups")).await;
+    let (fold, field) =
+        (groups.find("<details class=\"notice warn\" open"), groups.find("These mean no tool"));
+    assert!(fold.is_some() && field.is_some() && groups.contains("no such tool"), "{groups}");
+    browser.submit(&to("setup/apply"), &[]).await.expect_status(303);
+    let config = user.client().get(&user.path(&["config"])).await.json();
+    assert_eq!(config["core"], json!(["send_mail", "read_mail", "nosuch", "a, b"]));
+    assert_eq!(config["aliases"]["send_mail"], json!(["合并请求", "PR"]));
+}
+
+#[tokio::test]
 async fn a_draft_outlives_a_kill_and_its_key_is_sealed() {
     let mut app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);

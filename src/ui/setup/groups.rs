@@ -9,9 +9,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::core::core;
 use super::cost::cost;
 use super::group::{Typed, body};
 use super::lists::{Groups, add_names, remove_names, selectors};
+use super::names::names;
 use super::outcome::{TAKEN, TOOK, added, counts, outcome};
 use super::refused::unreadable;
 use super::{DraftForm, Step, keep, made_for, step_page};
@@ -173,7 +175,7 @@ fn edit_all(
             let chosen: Vec<&str> = form.all("selector").collect();
             remove_names(config, "core", &listed);
             add_names(config, "core", &chosen);
-            add_names(config, "core", &form.text("more").split_whitespace().collect::<Vec<_>>());
+            add_names(config, "core", &names(form.text("more"), |name| is_known(proposal, name)));
         }
         "back" => {
             remove_names(config, "deny", &[form.text("entry")]);
@@ -182,6 +184,15 @@ fn edit_all(
         _ => return Err(""),
     }
     Ok("")
+}
+
+/// Whether a name is that of a tool, or `@` and that of a group.
+fn is_known(proposal: &Proposal, name: &str) -> bool {
+    let mut groups = proposal.groups.iter();
+    match name.strip_prefix('@') {
+        Some(group) => groups.any(|known| known.name == group),
+        None => groups.any(|group| group.tools.iter().any(|tool| tool == name)),
+    }
 }
 
 /// Edits one group. `next` is what is shown then.
@@ -377,46 +388,6 @@ fn left_out(place: &Place, draft: &SetupDraft) -> Markup {
                         (tools(language, single)) (language.say(" by name", "（按名称）"))
                     }
                 }
-            }
-        },
-    )
-}
-
-fn core(place: &Place, draft: &SetupDraft, proposal: &Proposal) -> Markup {
-    let language = place.visitor.language;
-    let all = draft.config.get("core").and_then(Value::as_array).map_or(0, Vec::len);
-    let told = proposal.core.iter().filter(|entry| entry.origin == Origin::Existing).count();
-    let hidden = all.saturating_sub(told);
-    card(
-        language.say("Core tools", "核心工具"),
-        language.say("in every turn", "每轮都在"),
-        &html! {
-            form.form method="post" action=(place.path(Step::Groups.path())) {
-                (made_for(place, draft))
-                fieldset.choice {
-                    legend.quiet { (language.say("Core tools", "核心工具")) }
-                    @for entry in &proposal.core {
-                        @let selector = entry.selector.to_string();
-                        label {
-                            input type="hidden" name="listed" value=(selector);
-                            input type="checkbox" name="selector" value=(selector) checked[entry.origin == Origin::Existing];
-                            " " span.name { (selector) } " "
-                            span.note { (token_count(language, entry.tokens)) (language.say(". ", "。")) (tell(language, &entry.reason)) }
-                        }
-                    }
-                }
-                @if hidden > 0 {
-                    p.note {
-                        a href={(place.path(Step::Review.path())) "?kind=core"} {
-                            (language.say("and ", "另有 ")) (number(hidden)) (language.say(" more by name", " 个按名称指定"))
-                        }
-                    }
-                }
-                div.field {
-                    label for="more-core" { (language.say("More: names, prefix* or @group", "更多：名称、前缀* 或 @分组")) }
-                    input #more-core.mono type="text" name="more" spellcheck="false" autocomplete="off";
-                }
-                button.btn type="submit" name="do" value="core" { (language.say("Keep", "保存")) }
             }
         },
     )

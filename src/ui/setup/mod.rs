@@ -1,12 +1,14 @@
 //! The setup flow: six pages around one draft. What agents see changes by the last of them alone.
 
 mod apply;
+mod core;
 mod cost;
 mod group;
 mod groups;
 mod import;
 mod lists;
 mod matcher;
+mod names;
 mod outcome;
 mod presets;
 mod refused;

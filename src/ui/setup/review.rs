@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lists::{add_names, remove_names, selectors};
+use super::names::phrases;
 use super::refused::unreadable;
 use super::{DraftForm, Step, keep, made_for, step_page};
 use crate::core::remarks::{Kind, ReviewedTool, Severity};
@@ -169,9 +170,11 @@ pub(super) async fn decide(
             remove_names(config, "core", &chosen);
             Some(CORE)
         }
-        _ if form.text("alias").is_empty() => return said(filter, "phrase"),
+        _ if phrases(form.text("alias")).is_empty() => return said(filter, "phrase"),
         _ => {
-            alias(config, &chosen, form.text("alias"));
+            for phrase in phrases(form.text("alias")) {
+                alias(config, &chosen, phrase);
+            }
             filter.alias.clear();
             None
         }
