@@ -49,13 +49,17 @@ pub struct TokenPrediction {
 pub struct ListingPrediction {
     /// The tier of an assembly: 0 all tools and no listing, 1 descriptions, 2 names, 3 lines.
     pub tier: u8,
+    /// How it tells groups: `full`, `names`, `lines`, `mixed` (some in more words than others, as far as there is room), or `none`.
+    #[schema(value_type = String)]
+    pub form: &'static str,
+    /// Tokens of the listing that is sent. With `mixed` it is more than `tiers` has for this tier, which is every group in that tier's words.
     pub tokens: usize,
     /// Most tokens of the listing.
     pub budget: usize,
     /// Why it is this tier, in a sentence.
     pub reason: String,
-    /// Each tier as if it held for every group. What is sent may lie between two of them, because only the groups that cost
-    /// most are shortened.
+    /// What the listing would be with every group told alike, tier by tier: no choice of them, but the steps between which a `mixed`
+    /// one lies, of which only the groups that cost most are shortened.
     pub tiers: Vec<TierPrediction>,
 }
 
@@ -63,11 +67,11 @@ pub struct ListingPrediction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TierPrediction {
     pub tier: u8,
-    /// Tokens of the listing.
+    /// Tokens of a listing that tells every group so.
     pub listing: usize,
-    /// Tokens of array and listing.
+    /// Tokens of array and such a listing.
     pub turn: usize,
-    /// Whether the listing is within its budget.
+    /// Whether such a listing is within its budget.
     pub fits: bool,
 }
 
@@ -132,6 +136,7 @@ pub fn preview(view: &View, policy: &Policy, target: Target, window: u32) -> Pre
         bridge,
         listing: ListingPrediction {
             tier: plan.tier,
+            form: plan.listing.as_ref().map_or("none", |listing| listing.form),
             tokens: answered.tokens.listing,
             budget,
             reason: reason(view, &plan, policy, budget),
