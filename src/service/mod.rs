@@ -104,7 +104,7 @@ pub use setup::{
     NO_TOOL_LEFT, NOTHING_IMPORTED, NeverFound, Overview, PlanFields, PreviewAnswer, QuarantinedEntry,
     ReadImport, RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding, SetupApplied, SetupApply, SetupDraft,
     SetupInput, SetupPlan, ToolSheet, ToolUse, ToolsOverview, Trial, TrialRequest, Turn, TurnShares,
-    UnfoundTool, UsageDay, UsageNumbers, as_array, setup_skill,
+    UnfoundTool, UsageDay, UsageNumbers, WaitingDraft, as_array, setup_skill,
 };
 pub use timing::{Part, Spent};
 pub use usage::{HotTool, USAGE_DAYS};

@@ -31,6 +31,7 @@ mod tool;
 mod translate;
 mod turn;
 mod visitor;
+mod waiting;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

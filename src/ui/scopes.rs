@@ -9,10 +9,10 @@ use super::language::Language;
 use super::layout::{Section, global_page, kind_name};
 use super::parts::{State as Standing, card, head, notice};
 use super::visitor::{Visitor, base, scope_of};
-use super::{go, shown};
+use super::{go, shown, waiting};
 use crate::core::id::Scope;
 use crate::http::problem::Problem;
-use crate::service::Toolrack;
+use crate::service::{Toolrack, WaitingDraft};
 
 /// Scopes that one page shows.
 const SHOWN: usize = 200;
@@ -53,6 +53,11 @@ pub(super) async fn choose(
         ),
     });
     let scopes = service.scopes(SHOWN, |scope| visitor.covers(scope)).await?;
+    let mut listed = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        let waiting = service.waiting_draft(&scope).await?;
+        listed.push((scope, waiting));
+    }
     let language = visitor.language;
     let title = language.say("Users and projects", "用户与项目");
     let content = html! {
@@ -60,9 +65,9 @@ pub(super) async fn choose(
             "Each has its own tools and settings. An agent names a user, and a project if it works in one.",
             "每个用户和项目都有自己的工具和设置。代理指明用户，在项目中工作时也指明项目。",
         ), None))
-        @if scopes.is_empty() { (first_steps(language)) }
+        @if listed.is_empty() { (first_steps(language)) }
         div.columns {
-            (list(language, &scopes))
+            (list(language, &listed))
             (card(language.say("Set up another one", "设置新的"), "", &html! {
                 form.form method="get" action="/ui/scopes" {
                     @if let Some(fault) = fault {
@@ -87,7 +92,7 @@ pub(super) async fn choose(
     Ok(shown(global_page(&visitor, Section::Overview, title, &content)))
 }
 
-fn list(language: Language, scopes: &[Scope]) -> Markup {
+fn list(language: Language, scopes: &[(Scope, Option<WaitingDraft>)]) -> Markup {
     if scopes.is_empty() {
         return html! {};
     }
@@ -97,9 +102,10 @@ fn list(language: Language, scopes: &[Scope]) -> Markup {
         note,
         &html! {
             ul.links {
-                @for scope in scopes {
+                @for (scope, waiting) in scopes {
                     li {
                         a href={(base(scope)) "/overview"} { (scope.id()) }
+                        (waiting::in_list(language, scope, *waiting))
                         span.note { (kind_name(language, scope)) }
                     }
                 }

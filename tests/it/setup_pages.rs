@@ -69,6 +69,23 @@ async fn nothing_is_written_before_it_is_applied_and_then_all_of_it() {
 }
 
 #[tokio::test]
+async fn a_draft_that_waits_is_told_of_where_one_comes_by() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let to = |page: &str| of(&user, page);
+    browser.submit(&to("setup/import"), &[("do", "text"), ("text", &list())]).await.expect_status(303);
+    for page in [to("overview"), "/ui/scopes".to_owned()] {
+        let shown = browser.page(&page).await;
+        assert!(
+            shown.contains("A draft with 3 tools waits:") && shown.contains(&to("setup/review")),
+            "{shown}"
+        );
+    }
+    browser.submit(&to("setup/discard"), &[]).await.expect_status(303);
+    assert!(!browser.page("/ui/scopes").await.contains("A draft"));
+}
+
+#[tokio::test]
 async fn names_that_were_typed_with_commas_are_several_and_those_without_a_tool_are_marked() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);

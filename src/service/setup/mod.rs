@@ -15,6 +15,7 @@ mod scopes;
 mod skill;
 mod trial;
 mod versions;
+mod waiting;
 
 pub(super) use ahead::Ahead;
 pub use apply::{SetupApplied, SetupApply};
@@ -38,3 +39,4 @@ pub use review::{RemarkCount, ReviewAnswer, ReviewQuery, ReviewStanding};
 pub use skill::setup_skill;
 pub use trial::{Trial, TrialRequest, Turn, TurnShares};
 pub use versions::{ConfigVersionDocument, ConfigVersionList};
+pub use waiting::WaitingDraft;

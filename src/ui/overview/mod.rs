@@ -18,7 +18,7 @@ use super::parts::{Share, State as Standing, figure, head, named_token_bar, noti
 use super::reasons::still_works;
 use super::translate::tell;
 use super::visitor::{Place, base};
-use super::{shown, turn};
+use super::{shown, turn, waiting};
 use crate::core::id::{Id, Scope};
 use crate::http::problem::Problem;
 use crate::service::{BrowseQuery, GrantFields, MatcherState, Overview, Toolrack, UsageNumbers};
@@ -69,6 +69,7 @@ pub(super) async fn show(
     let overview = service.overview(user.clone(), project.clone(), asked.days()).await?;
     let attention = service.attention(&place.scope, place.visitor.is_admin()).await?;
     let matcher = service.effective_config(user, project).await?.matcher;
+    let waiting = service.waiting_draft(&place.scope).await?;
     let elsewhere = match &place.scope {
         Scope::User(user) => service.projects_of(user).await?,
         Scope::Project(_) => Vec::new(),
@@ -99,6 +100,7 @@ pub(super) async fn show(
     let content = html! {
         (head(title, about(&place, &overview), Some(actions(&place, overview.days))))
         @if asked.applied == "1" { (applied(&place)) }
+        (waiting::on_overview(&place, waiting))
         (matcher_notice(&place, &matcher))
         (counted_elsewhere(&place, &elsewhere))
         (content)
