@@ -40,6 +40,8 @@ struct Filled {
     typed: Typed,
     minutes: String,
     watches: bool,
+    /// Whether the group of its name is described by what it says of itself.
+    describes: bool,
     problem: Option<Problem>,
 }
 
@@ -58,8 +60,10 @@ pub(super) async fn show(
     let wanted = begun.headers.split(',').filter(|name| !name.is_empty()).take(MOST_BEGUN);
     let wanted: Vec<String> = wanted.map(str::to_owned).filter(|name| !typed.kept.contains(name)).collect();
     typed.headers = wanted;
-    let (minutes, watches) = known.map_or((0, false), |known| (known.resync_minutes, known.watch));
-    let filled = Filled { typed, minutes: minutes.to_string(), watches, problem: None };
+    // A new one describes its group: without that a model is told of its name alone.
+    let (minutes, watches, describes) = known
+        .map_or((0, false, true), |known| (known.resync_minutes, known.watch, known.write_group_description));
+    let filled = Filled { typed, minutes: minutes.to_string(), watches, describes, problem: None };
     Ok(servers_page(&place, &servers, &filled, &begun.forgotten))
 }
 
@@ -93,6 +97,13 @@ fn servers_page(place: &Place, servers: &[McpServerDocument], filled: &Filled, f
                         fieldset.choice {
                             legend { (language.say("Listen", "监听")) }
                             label { input type="checkbox" name="watch" checked[filled.watches]; " " (language.say("Read again when it says that its tools changed", "服务器通知工具变更时重新读取")) }
+                        }
+                    }
+                    fieldset.choice {
+                        legend { (language.say("Describe", "描述")) }
+                        label {
+                            input type="checkbox" name="describe" checked[filled.describes]; " "
+                            (language.say("Describe its group by what the server says of itself, where the config has no description", "配置中没有描述时，用服务器的自我介绍描述其分组"))
                         }
                     }
                     button.btn.primary type="submit" name="do" value="save" data-busy=(language.say("Storing…", "保存中…")) {
@@ -227,6 +238,7 @@ pub(super) async fn change(
                     typed: Typed::of(&form).with_kept(known),
                     minutes: form.text("resync_minutes").to_owned(),
                     watches: form.has("watch"),
+                    describes: form.has("describe"),
                     problem: Some(problem),
                 };
                 return Ok(servers_page(&place, &servers, &filled, ""));
@@ -247,6 +259,7 @@ async fn store(
 ) -> Result<(), Problem> {
     let mut spec = server_spec(form, known)?;
     spec.insert("watch".to_owned(), form.has("watch").into());
+    spec.insert("write_group_description".to_owned(), form.has("describe").into());
     let minutes = form.text("resync_minutes");
     if !minutes.is_empty() {
         let minutes: u32 = minutes.parse().map_err(|_| {
