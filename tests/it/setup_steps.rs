@@ -165,3 +165,42 @@ async fn the_overview_of_a_user_leads_to_the_project_where_requests_are_counted(
     let setup = Browser::sign_in(&app, &key(&app, "setup", &[&user.id], &[]).await).await;
     assert!(!setup.page(&of(&user, "overview")).await.contains(&project));
 }
+
+#[tokio::test]
+async fn a_proposal_is_taken_by_its_parts_and_toolsets_are_left_out_and_renamed() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    let to = |page: &str| of(&user, page);
+    let list: Vec<Value> = ["list", "get", "search", "read", "find", "show", "send", "create", "delete", "update"]
+        .iter()
+        .flat_map(|verb| ["mail", "disk"].map(|group| (verb, group)))
+        .map(|(verb, group)| json!({"name": format!("{group}_{verb}"), "group": group, "description": format!("{verb}s the {group}.")}))
+        .collect();
+    let list = json!({"tools": list}).to_string();
+    browser.submit(&to("setup/import"), &[("do", "text"), ("text", &list)]).await.expect_status(303);
+    let proposed = browser.page(&to("setup/groups")).await;
+    assert!(proposed.contains("name=\"part\" value=\"toolsets\" checked"), "{proposed}");
+    let name = proposed.split("value=\"set-out\" aria-label=\"Leave out ").nth(1).unwrap();
+    let name = name.split('"').next().unwrap().to_owned();
+
+    // What is left out is not taken, until it is taken back.
+    let out = [("do", "set-out"), ("entry", name.as_str())];
+    browser.submit(&to("setup/groups"), &out).await.expect_status(303);
+    let nothing = browser.submit(&to("setup/groups"), &[("do", "take"), ("parts", "1")]).await;
+    assert!(nothing.header("location").unwrap().contains("said=parts"), "{nothing:?}");
+    let take = [("do", "take"), ("parts", "1"), ("part", "toolsets")];
+    browser.submit(&to("setup/groups"), &take).await.expect_status(303);
+    let after = browser.page(&to("setup/groups")).await;
+    assert!(after.contains(&format!("Take back {name}")), "{after}");
+    let back = [("do", "set-back"), ("entry", name.as_str())];
+    browser.submit(&to("setup/groups"), &back).await.expect_status(303);
+    browser.submit(&to("setup/groups"), &take).await.expect_status(303);
+    let named = [("do", "set-name"), ("entry", name.as_str()), ("name", "looking")];
+    browser.submit(&to("setup/groups"), &named).await.expect_status(303);
+    browser.submit(&to("setup/apply"), &[]).await.expect_status(303);
+    let config = user.client().get(&user.path(&["config"])).await.json();
+    assert!(config.get("groups").is_none() && config.get("core").is_none(), "{config}");
+    let names: Vec<&str> =
+        config["toolsets"].as_array().unwrap().iter().filter_map(|set| set["name"].as_str()).collect();
+    assert!(names.contains(&"looking") && !names.contains(&name.as_str()), "{config}");
+}

@@ -55,6 +55,8 @@ pub struct SetupDraft {
     pub servers: Vec<Value>,
     /// What was told of each import, for people.
     pub notes: Vec<Value>,
+    /// Names of toolsets that are not to be proposed.
+    pub refused_toolsets: BTreeSet<String>,
     pub base: DraftBase,
     /// The config that it was begun from, without secrets: what differs from it is what the draft changes.
     pub base_config: Map<String, Value>,

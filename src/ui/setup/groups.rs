@@ -16,17 +16,15 @@ use super::lists::{Groups, add_names, remove_names, selectors};
 use super::names::names;
 use super::outcome::{TAKEN, TOOK, added, counts, outcome};
 use super::refused::unreadable;
-use super::{DraftForm, Step, keep, made_for, step_page};
-use crate::core::policy::apply_patch;
+use super::{DraftForm, Step, keep, made_for, offer, step_page, toolsets};
 use crate::core::proposal::{Origin, Proposal, ProposedGroup};
 use crate::http::problem::{Code, Problem};
 use crate::service::{SetupDraft, SetupPlan, Toolrack};
-use crate::ui::language::{Language, number};
+use crate::ui::language::number;
 use crate::ui::layout::with_query;
 use crate::ui::parts::{
     Slice, State as Standing, card, pager, tag, token_count, tools, visible_name, warnings,
 };
-use crate::ui::translate::tell;
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
 
@@ -154,6 +152,7 @@ fn begin_anew(draft: &mut SetupDraft) {
     Groups(config).clear();
     config.shift_remove("core");
     config.shift_remove("toolsets");
+    draft.refused_toolsets.clear();
 }
 
 /// Edits what is no single group; answers what is to be said of it, or why nothing was done.
@@ -162,15 +161,11 @@ fn edit_all(
     proposal: &Proposal,
     form: &DraftForm,
 ) -> Result<&'static str, &'static str> {
-    let config = &mut draft.config;
     match form.text("do") {
-        "take" => {
-            let patched =
-                apply_patch(&Value::Object(std::mem::take(config)), &Value::Object(proposal.patch.clone()));
-            *config = patched.as_object().cloned().unwrap_or_default();
-            return Ok(TOOK);
-        }
+        "take" => return offer::take(draft, proposal, form),
+        "set-out" | "set-back" | "set-name" => return toolsets::edit(draft, form),
         "core" => {
+            let config = &mut draft.config;
             let listed: Vec<&str> = form.all("listed").collect();
             let chosen: Vec<&str> = form.all("selector").collect();
             remove_names(config, "core", &listed);
@@ -178,7 +173,7 @@ fn edit_all(
             add_names(config, "core", &names(form.text("more"), |name| is_known(proposal, name)));
         }
         "back" => {
-            remove_names(config, "deny", &[form.text("entry")]);
+            remove_names(&mut draft.config, "deny", &[form.text("entry")]);
             return Ok("back");
         }
         _ => return Err(""),
@@ -266,7 +261,8 @@ fn groups_page(
 ) -> Response {
     let language = place.visitor.language;
     let SetupPlan { proposal, preview, .. } = plan;
-    let is_new = !proposal.patch.is_empty();
+    let offer = offer::offered(draft, proposal);
+    let is_new = !offer.is_empty();
     let post = place.path(Step::Groups.path());
     // A group is on the page that it is on, whatever page is asked for.
     let open = proposal.groups.iter().position(|group| group.name == asked.group);
@@ -281,15 +277,7 @@ fn groups_page(
         (outcome(language, &asked.said, &asked.took))
         (warnings(language, &plan.warnings))
         @if is_new {
-            form.notice method="post" action=(post) {
-                (made_for(place, draft))
-                div {
-                    strong { (language.say("A proposal is here.", "已有建议。")) } " "
-                    (language.say("From servers, common beginnings of names and shared words; the same tools always give the same. Take it, then change what you like.",
-                        "依据服务器、名称前缀和共同词汇；相同的工具总得到相同的建议。采用后可自由修改。"))
-                }
-                button.btn.primary type="submit" name="do" value="take" { (language.say("Take the proposal", "采用建议")) }
-            }
+            (offer::notice(place, draft, &offer))
         }
         div.columns.wide-left {
             div {
@@ -299,7 +287,7 @@ fn groups_page(
                 }))
                 datalist #groups { @for group in &proposal.groups { option value=(group.name) {} } }
                 (left_out(place, draft))
-                (toolsets(language, proposal))
+                (toolsets::list(place, draft, proposal))
             }
             div {
                 (cost(language, preview, is_new.then_some(&proposal.tokens)))
@@ -338,7 +326,12 @@ fn fold(
         details.fold id=[is_open.then_some("open")] open[is_open] {
             summary {
                 (visible_name(language, &group.name)) " "
-                @if group.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
+                @match (group.origin, group.by) {
+                    (Origin::Proposed, "server") => span.tag { (language.say("from the upload", "来自导入")) }
+                    (Origin::Proposed, "none") => span.tag { (language.say("left over", "其余")) }
+                    (Origin::Proposed, _) => (tag(Standing::Info, language.say("proposed", "建议")))
+                    (Origin::Existing, _) => {}
+                }
                 span.note {
                     (tools(language, group.tools.len())) (language.say(", ", "，")) (token_count(language, group.tokens))
                     @if let Some(listing) = &group.listing { (language.say(", listing ", "，清单 ")) (number(listing.full)) }
@@ -386,30 +379,6 @@ fn left_out(place: &Place, draft: &SetupDraft) -> Markup {
                 p.body {
                     a href={(place.path(Step::Review.path())) "?kind=out"} {
                         (tools(language, single)) (language.say(" by name", "（按名称）"))
-                    }
-                }
-            }
-        },
-    )
-}
-
-fn toolsets(language: Language, proposal: &Proposal) -> Markup {
-    if proposal.toolsets.is_empty() {
-        return html! {};
-    }
-    card(
-        language.say("Toolsets", "工具集"),
-        language.say("a session can be limited to one", "会话可限定于其中之一"),
-        &html! {
-            ul.rows {
-                @for set in &proposal.toolsets {
-                    li {
-                        div {
-                            b { (set.name) } " "
-                            @if set.origin == Origin::Proposed { (tag(Standing::Info, language.say("proposed", "建议"))) }
-                            p.note { (tell(language, set.description.as_deref().unwrap_or(&set.reason))) }
-                        }
-                        span.note { (set.groups.join(", ")) }
                     }
                 }
             }

@@ -9,6 +9,7 @@ mod import;
 mod lists;
 mod matcher;
 mod names;
+mod offer;
 mod outcome;
 mod presets;
 mod refused;
@@ -19,6 +20,7 @@ mod servers;
 mod stale;
 mod taken;
 mod told;
+mod toolsets;
 mod versions;
 
 pub(super) use apply::{diff_list, difference};

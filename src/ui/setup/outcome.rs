@@ -42,6 +42,11 @@ fn what_came(language: Language, said: &str, took: &str) -> Markup {
         TOOK => taken(language, took),
         "none" => not("no tool was chosen. Tick those to move.", "没有选择工具，请勾选要移动的工具。"),
         "name" => not("say into which group.", "请填写目标分组。"),
+        "parts" => not("tick what is to be taken.", "请勾选要采用的内容。"),
+        "set-out" => done("The toolset is left out.", "已排除该工具集。"),
+        "set-back" => done("The toolset is proposed again.", "将再次建议该工具集。"),
+        "set-unnamed" => not("a toolset needs a name.", "工具集需要名称。"),
+        "set-taken" => not("another toolset has this name.", "已有同名工具集。"),
         "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
         TAKEN => not(
             "another group has this name. To put all tools there, merge them into it below.",
