@@ -67,6 +67,16 @@ pub(super) fn mark(state: State) -> Markup {
     html! { span class={"mark " (state.class())} aria-hidden="true" {} }
 }
 
+/// A deed that nobody can undo: what is pressed first tells what is lost, and shows the button that does it. Stands in the form.
+pub(super) fn asked_first(size: &str, word: &str, about: &str, button: &Markup) -> Markup {
+    html! {
+        details.asked {
+            summary class={ "btn " (size) } { (word) }
+            div { p { (about) } (button) }
+        }
+    }
+}
+
 /// A short word about something.
 pub(super) fn tag(state: State, text: impl Render) -> Markup {
     html! { span class={"tag " (state.class())} { (text) } }

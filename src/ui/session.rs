@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::form::Form;
 use super::language::{Language, number, percent, time};
 use super::layout::{Section, page, token, with_query};
-use super::parts::{State as Standing, card, empty, figure, head, notice, tag, warnings};
+use super::parts::{State as Standing, asked_first, card, empty, figure, head, notice, tag, warnings};
 use super::translate::tell;
 use super::visitor::Place;
 use super::{go, shown};
@@ -277,7 +277,13 @@ fn dangers(place: &Place, here: &str) -> Markup {
                     span.note { (about) }
                     form method="post" action=(here) {
                         (token(&place.visitor))
-                        button.btn.small.danger type="submit" name="do" value=(deed) { (word) }
+                        @let button = |class: &str, word: &str| html! {
+                            button class={ "btn small" (class) } type="submit" name="do" value=(deed) { (word) }
+                        };
+                        @if deed == "delete" {
+                            (asked_first("small", word, language.say("It cannot be brought back.", "无法恢复。"),
+                                &button(" danger", language.say("Yes, delete it", "确认删除"))))
+                        } @else { (button(" danger", word)) }
                     }
                 }
             }

@@ -37,7 +37,8 @@ describe('what stands in the way', () => {
     await shot(page, 'refused');
     await press(page, page.locator('.flow a', { hasText: 'Back' }));
     assert.equal(await page.inputValue('#context_window'), '12');
-    await press(page, page.getByRole('button', { name: 'Throw draft away' }));
+    await page.locator('summary', { hasText: 'Throw draft away' }).click();
+    await press(page, page.getByRole('button', { name: 'Yes, throw it away' }));
     await page.waitForURL(/setup\/import/);
     await page.goto(`${base}/ui/users/carol/setup/scope`);
     assert.equal(await page.inputValue('#context_window'), '');

@@ -77,7 +77,8 @@ describe('conflicts and undo', () => {
     await shot(first, 'stale-step');
     await press(first, first.getByRole('button', { name: 'all the same' }));
     assert.match(await first.locator('ul.diff').innerText(), /max_warm_tools: 12/);
-    await press(first, first.getByRole('button', { name: 'Throw draft away' }));
+    await first.locator('summary', { hasText: 'Throw draft away' }).click();
+    await press(first, first.getByRole('button', { name: 'Yes, throw it away' }));
   });
 
   test('a page that was open before a change puts nothing back by mistake', async () => {

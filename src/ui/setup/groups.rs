@@ -23,7 +23,7 @@ use crate::service::{SetupDraft, SetupPlan, Toolrack};
 use crate::ui::language::number;
 use crate::ui::layout::with_query;
 use crate::ui::parts::{
-    Slice, State as Standing, card, pager, tag, token_count, tools, visible_name, warnings,
+    Slice, State as Standing, asked_first, card, pager, tag, token_count, tools, visible_name, warnings,
 };
 use crate::ui::visitor::Place;
 use crate::ui::{go, shown};
@@ -294,7 +294,9 @@ fn groups_page(
                 (core(place, draft, proposal))
                 form method="post" action=(post) {
                     (made_for(place, draft))
-                    button.btn type="submit" name="do" value="again" { (language.say("Start again from the proposal", "从建议重新开始")) }
+                    (asked_first("", language.say("Start again from the proposal", "从建议重新开始"),
+                        language.say("Groups, core tools and toolsets of the draft go, with what you changed of them.", "草稿中的分组、核心工具和工具集将被移除，包括您的更改。"),
+                        &html! { button.btn.danger type="submit" name="do" value="again" { (language.say("Yes, start again", "确认重新开始")) } }))
                 }
             }
         }

@@ -34,7 +34,7 @@ use self::refused::is_mended_in_the_form;
 use self::stale::{DraftForm, DraftUpload, made_for};
 use super::language::{Language, time};
 use super::layout::{Section, page};
-use super::parts::head;
+use super::parts::{asked_first, head};
 use super::visitor::Place;
 use super::{go, shown};
 use crate::http::problem::Problem;
@@ -162,7 +162,9 @@ fn step_page(
             @if draft.revision > 0 {
                 form method="post" action=(place.path("setup/discard")) {
                     (made_for(place, draft))
-                    button.btn type="submit" { (language.say("Throw draft away", "丢弃草稿")) }
+                    (asked_first("", language.say("Throw draft away", "丢弃草稿"),
+                        language.say("All that was decided since it was begun is lost. What is stored stays.", "自开始以来的所有决定都将丢失。已保存的内容不变。"),
+                        &html! { button.btn.danger type="submit" { (language.say("Yes, throw it away", "确认丢弃")) } }))
                 }
             }
             @if let Some(back) = back {
