@@ -32,6 +32,18 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// A size as people say it: `16 MiB`, `1.5 KiB`, `1 byte`. One digit behind the point at most.
+pub fn size_in_words(bytes: usize) -> String {
+    const UNITS: [(&str, usize); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let Some((unit, size)) = UNITS.into_iter().find(|(_, size)| bytes >= *size) else {
+        return counted(bytes, "byte", "bytes");
+    };
+    match bytes % size * 10 / size {
+        0 => format!("{} {unit}", bytes / size),
+        tenths => format!("{}.{tenths} {unit}", bytes / size),
+    }
+}
+
 /// How many hidden characters a text holds.
 pub fn hidden_characters(text: &str) -> usize {
     if text.is_ascii() {
@@ -156,6 +168,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn sizes_are_told_as_people_say_them() {
+        for (bytes, told) in
+            [(1, "1 byte"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (16 << 20, "16 MiB"), (3 << 30, "3 GiB")]
+        {
+            assert_eq!(size_in_words(bytes), told);
+        }
+    }
 
     #[test]
     fn a_line_holds_nothing_that_moves_or_hides() {

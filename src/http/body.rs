@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::core::json::{self, JsonLimits};
 use crate::core::keys::Principal;
+use crate::core::text::size_in_words;
 use crate::core::warning::FieldError;
 use crate::http::fields::field_error;
 use crate::http::layers::HttpContext;
@@ -256,7 +257,7 @@ async fn read_limited(mut body: Body, announced: u64, limit: usize) -> Result<By
 }
 
 fn too_large(limit: usize) -> Problem {
-    Problem::new(Code::PayloadTooLarge, format!("a body may have at most {limit} bytes"))
+    Problem::new(Code::PayloadTooLarge, format!("a body may have at most {}", size_in_words(limit)))
 }
 
 fn query_problem(rejection: &QueryRejection) -> Problem {

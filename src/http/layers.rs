@@ -29,7 +29,7 @@ use crate::http::drain;
 use crate::http::exchange::{Asker, Exchange, Page};
 use crate::http::gate::{Counted, Entry, Gate, Slot, Waiting};
 use crate::http::hygiene::Origins;
-use crate::http::pages::{ProblemPage, check_sender, is_page};
+use crate::http::pages::{ProblemPage, check_sender, front_door, is_page};
 use crate::http::problem::{Code, Problem};
 use crate::http::revision;
 use crate::service::{Revisions, Running, watched};
@@ -179,6 +179,11 @@ where
         let (body, unread) = drain::watch(body, &parts.headers);
 
         if let Some(answer) = self.context.origins().preflight(&parts) {
+            drop(body);
+            return Box::pin(async move { Ok(exchange.finish(answer, unread).await) }.instrument(span));
+        }
+
+        if let Some(answer) = front_door(&parts) {
             drop(body);
             return Box::pin(async move { Ok(exchange.finish(answer, unread).await) }.instrument(span));
         }

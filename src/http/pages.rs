@@ -7,8 +7,8 @@
 
 use axum::Router;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -60,6 +60,17 @@ pub struct Visit<'a> {
     pub method: &'a Method,
     pub headers: &'a HeaderMap,
     pub request_id: &'a str,
+}
+
+/// The way to the pages for a browser that asks for the root of the server: who reads HTML is a person.
+pub(crate) fn front_door(parts: &Parts) -> Option<Response> {
+    let mut accepted = parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_reading = parts.method == Method::GET || parts.method == Method::HEAD;
+    if parts.uri.path() != "/" || !is_reading || !accepted.any(|types| types.contains("text/html")) {
+        return None;
+    }
+    let way = [(header::LOCATION, "/ui"), (header::VARY, "accept")];
+    Some((StatusCode::SEE_OTHER, way).into_response())
 }
 
 /// Whether a path is that of a page, or of a file of pages.

@@ -43,6 +43,7 @@ pub(crate) use clients::GuardedClients;
 pub use fault::{Flaw, RerankFault, Unsendable};
 pub use guard::{AddressPolicy, check_url};
 pub(crate) use guard::{BlockedAddress, SystemLookup};
+pub use probe::WRONG_WAY_ROUND;
 pub use request::{Detected, Failed, Ranked, Ranking, RerankRequest, Vectors};
 pub use resilience::State;
 pub use resilient::{Called, EndpointStatus, Observer, Resilient};

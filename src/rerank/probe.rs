@@ -133,6 +133,9 @@ fn control_call(
     Ok(Call { url: url.clone(), headers: headers(request, dialect)?, body: body.into(), max_answer })
 }
 
+/// The note that the text which has nothing to do with the question came first.
+pub const WRONG_WAY_ROUND: &str = "the endpoint ranks a control pair the wrong way round: the model may lack its prompt template, or may be no reranker";
+
 /// What is odd about the ranking of the pair.
 fn control_note(answer: &ReadAnswer) -> Option<&'static str> {
     let score = |index| answer.rows.iter().find(|row| row.index == index).map(|row| row.raw);
@@ -140,9 +143,7 @@ fn control_note(answer: &ReadAnswer) -> Option<&'static str> {
         (Some(hit), Some(miss)) if hit > miss => None,
         // `extra_body` may ask for one result.
         (Some(_), None) => None,
-        _ => Some(
-            "the endpoint ranks a control pair the wrong way round: the model may lack its prompt template, or may be no reranker",
-        ),
+        _ => Some(WRONG_WAY_ROUND),
     }
 }
 

@@ -30,7 +30,9 @@ use crate::core::id::Scope;
 use crate::core::lexical::Hit;
 use crate::core::policy::{self, Matcher, SecretWrite, origin_of};
 use crate::core::warning::Warning;
-use crate::rerank::{Detected, Ranking, RerankFault, RerankRequest, Reranker, Resilient, check_url};
+use crate::rerank::{
+    Detected, Ranking, RerankFault, RerankRequest, Reranker, Resilient, WRONG_WAY_ROUND, check_url,
+};
 
 /// What is looked for where the caller does not say it.
 const SAMPLE_QUERY: &str = "Send an email to my team that tomorrow's meeting is cancelled";
@@ -73,6 +75,8 @@ pub struct MatcherTestAnswer {
     /// What is called, without its query string; where nothing answered, the `endpoint` of the settings.
     pub url: String,
     pub latency_ms: MatcherLatency,
+    /// Whether the endpoint ranked a control pair the wrong way round, so that what it says of tools cannot be right.
+    pub is_reversed: bool,
     /// What was found out, changed or odd, in words for an administrator.
     pub notes: Vec<String>,
     /// What was looked for in the sample.
@@ -167,6 +171,7 @@ impl Toolrack {
             dialect: None,
             url: shown_url(&matcher.endpoint),
             latency_ms: MatcherLatency::default(),
+            is_reversed: false,
             notes: Vec::new(),
             query,
             ranking: Vec::new(),
@@ -190,6 +195,7 @@ impl Toolrack {
             }
         }
         answer.ok = answer.fault.is_none();
+        answer.is_reversed = answer.notes.iter().any(|note| note == WRONG_WAY_ROUND);
         if is_built_in {
             let note = "there are no tools to be seen here, so a built-in sample is ranked";
             answer.notes.push(note.to_owned());

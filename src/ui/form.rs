@@ -8,7 +8,7 @@ use axum::http::header;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::core::import::decode;
-use crate::core::text::{clip, one_line};
+use crate::core::text::{clip, one_line, size_in_words};
 use crate::http::auth::Auth;
 use crate::http::layers::HttpContext;
 use crate::http::pages::FormToken;
@@ -158,7 +158,7 @@ impl Form {
             let name = field.name().unwrap_or_default().to_owned();
             let file = field.file_name().map(str::to_owned);
             let Ok(bytes) = field.bytes().await else {
-                let detail = format!("what is sent is at most {limit} bytes long");
+                let detail = too_long(limit);
                 read.fault = Some(Problem::new(Code::PayloadTooLarge, detail));
                 break;
             };
@@ -187,13 +187,18 @@ where
     asks_for_keys && request.extensions().get::<FormToken>().is_none()
 }
 
+/// Of what is sent in all.
+fn too_long(limit: usize) -> String {
+    format!("what is sent has at most {}", size_in_words(limit))
+}
+
 fn too_many() -> Problem {
     Problem::new(Code::PayloadTooLarge, format!("a form has at most {MOST_FIELDS} fields"))
 }
 
 fn refused(error: &(dyn std::error::Error + 'static), limit: usize) -> Problem {
     if error.is::<LengthLimitError>() {
-        return Problem::new(Code::PayloadTooLarge, format!("what is sent is at most {limit} bytes long"));
+        return Problem::new(Code::PayloadTooLarge, too_long(limit));
     }
     Problem::new(Code::InvalidRequest, "the form was cut off")
 }

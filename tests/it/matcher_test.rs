@@ -249,7 +249,7 @@ async fn faults_are_told_in_words_to_act_on() {
 async fn a_control_pair_the_wrong_way_round_is_noted() {
     let (app, endpoint) = (allowed().await, Endpoint::start().await);
     let answer = try_it(&app.user(), json!({"endpoint": endpoint.url("reversed/v2/rerank")})).await;
-    assert_eq!(answer["ok"], true, "{answer}");
+    assert_eq!((&answer["ok"], &answer["is_reversed"]), (&json!(true), &json!(true)), "{answer}");
     assert!(notes(&answer).contains("wrong way round"), "{answer}");
     assert!(answer.get("min_score_proposed").is_none() && notes(&answer).contains("min_score"), "{answer}");
 }

@@ -136,6 +136,21 @@ async fn one_signs_in_with_a_key_and_out_again() {
 }
 
 #[tokio::test]
+async fn a_browser_at_the_root_is_led_to_the_pages_and_a_program_is_not() {
+    let app = TestApp::start().await;
+    let accept = |types| [("accept", types)];
+    for types in ["text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "text/html"] {
+        let answer = app.anonymous().send(Method::GET, "/", &accept(types), "".into()).await;
+        answer.expect_status(303);
+        assert_eq!(answer.header("location"), Some("/ui"));
+    }
+    for types in ["*/*", "application/json"] {
+        app.anonymous().send(Method::GET, "/", &accept(types), "".into()).await.expect_status(401);
+    }
+    app.anonymous().send(Method::POST, "/", &accept("text/html"), "".into()).await.expect_status(401);
+}
+
+#[tokio::test]
 async fn who_signs_in_sends_little() {
     let app = TestApp::start().await;
     let nobody = Browser { http: app.anonymous(), cookie: String::new() };

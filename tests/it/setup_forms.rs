@@ -28,7 +28,9 @@ async fn what_was_typed_comes_back_with_a_notice_that_names_the_field() {
 
     // A file that is no text, and one that is too large, with what stands beside them.
     let beside = [("do", "text"), ("text", "{\"tools\": []}"), ("group", "mine")];
-    for (file, told) in [(vec![0xff; 64], "neither UTF-8 nor UTF-16"), (vec![b' '; 20 << 20], "bytes long")] {
+    for (file, told) in
+        [(vec![0xff; 64], "neither UTF-8 nor UTF-16"), (vec![b' '; 20 << 20], "at most 16 MiB")]
+    {
         let refused = browser.upload(&page, &beside, &file).await;
         refused.expect_status(200);
         let text = refused.text();

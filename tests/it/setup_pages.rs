@@ -35,6 +35,10 @@ async fn nothing_is_written_before_it_is_applied_and_then_all_of_it() {
     browser.submit(&to("setup/review"), &alias).await.expect_status(303);
     let core = [("do", "core"), ("more", "read_mail")];
     browser.submit(&to("setup/groups"), &core).await.expect_status(303);
+    let unnamed = [("do", "edit"), ("group", "mail"), ("name", " "), ("description", "Post")];
+    let refused = browser.submit(&to("setup/groups"), &unnamed).await;
+    let refused = browser.page(refused.header("location").unwrap().split('#').next().unwrap()).await;
+    assert!(refused.contains("a group needs a name") && refused.contains("Yes, throw it away"), "{refused}");
     let named = [("do", "edit"), ("group", "mail"), ("name", "letters"), ("description", "Post")];
     browser.submit(&to("setup/groups"), &named).await.expect_status(303);
     assert!(browser.page(&to("setup/groups")).await.contains("letters"));
@@ -304,9 +308,15 @@ async fn changing_a_server_keeps_the_headers_that_are_not_typed() {
     let page = browser.page(&format!("{}?name=files&url={url}", of(&user, "setup/servers"))).await;
     assert!(page.contains("value=\"60\"") && page.contains("name=\"watch\" checked"), "{page}");
     let fields = [("do", "save"), ("name", "files"), ("url", url), ("resync_minutes", "30"), ("watch", "on")];
-    let typed = [("header", "X-Team"), ("header_value", "b")];
+    let fresh = browser.page(&of(&user, "setup/servers")).await;
+    assert!(
+        fresh.contains("name=\"describe\" checked") && !page.contains("name=\"describe\" checked"),
+        "{fresh}"
+    );
+    let typed = [("header", "X-Team"), ("header_value", "b"), ("describe", "on")];
     browser.submit(&of(&user, "setup/servers"), &[&fields[..], &typed].concat()).await.expect_status(303);
     let stored = app.admin().get(&server).await.ok();
     let names: Vec<&str> = stored["headers"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((names, &stored["resync_minutes"]), (vec!["Authorization", "X-Team"], &json!(30)), "{stored}");
+    assert_eq!(stored["write_group_description"], true, "{stored}");
 }

@@ -34,7 +34,7 @@ use self::detect::{Found, Part, detect};
 use self::settings::Config;
 use self::told::Told;
 use super::json::{JsonLimits, check};
-use super::text::counted;
+use super::text::{counted, size_in_words};
 use super::warning::{FieldError, Warning};
 
 /// Most tools of one import: five times what a catalog holds by default.
@@ -225,7 +225,7 @@ fn read_one(
 fn settings(part: &Part<'_>) -> Result<Value, FieldError> {
     let text = part.value.get();
     if text.len() > MAX_SETTINGS_BYTES {
-        let detail = format!("settings have at most {MAX_SETTINGS_BYTES} bytes");
+        let detail = format!("settings have at most {}", size_in_words(MAX_SETTINGS_BYTES));
         return Err(FieldError::new(part.at.clone(), "too_large", detail));
     }
     check(text.as_bytes(), JsonLimits::strict(MAX_SETTINGS_DEPTH)).map_err(|fault| {

@@ -93,13 +93,13 @@ fn read_values(text: &str) -> Result<Box<RawValue>, Fault> {
 /// with their places. Nothing where it does not look like lines, or where most of them are broken.
 fn read_lines(text: &str) -> Option<Box<RawValue>> {
     let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    if lines().count() > MAX_VALUES || !lines().all(|(_, line)| line.trim_start().starts_with('{')) {
+    if lines().count() > MAX_VALUES {
         return None;
     }
     let mut good = 0;
     let values = lines().map(|(at, line)| match serde_json::from_str::<&RawValue>(line) {
         Ok(value) => {
-            good += 1;
+            good += usize::from(value.get().starts_with('{'));
             Ok(value.to_owned())
         }
         Err(_) => serde_json::value::to_raw_value(&format!("line {} cannot be read", at + 1)),
@@ -152,6 +152,11 @@ mod tests {
     fn a_broken_line_does_not_cost_the_others() {
         let text = "{\"name\":\"a\"}\n{\"name\":\"b\"\n\n{\"name\":\"c\"}\n";
         assert_eq!(json(text), "[{\"name\":\"a\"},\"line 2 cannot be read\",{\"name\":\"c\"}]");
+        let text = "{\"name\":\"a\"}\nnot json\n{\"name\":\"b\"\n{\"name\":\"c\"}\n";
+        assert_eq!(
+            json(text),
+            "[{\"name\":\"a\"},\"line 2 cannot be read\",\"line 3 cannot be read\",{\"name\":\"c\"}]"
+        );
         let broken = "{\"name\":\"a\"\n{\"name\":\"b\"\n{\"name\":\"c\"\n{\"name\":\"d\"}";
         assert!(json(broken).starts_with("the text stops being JSON"), "{}", json(broken));
     }

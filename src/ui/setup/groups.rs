@@ -226,13 +226,12 @@ fn edit_group(
             return Ok("out");
         }
         "forget" => groups.forget(group),
+        "edit" if name.is_empty() => return Err("unnamed"),
         "edit" => {
             if !groups.edit(group, &proposed.tools, name, form.text("description")) {
                 return Err(TAKEN);
             }
-            if !name.is_empty() {
-                *next = Asked::of(name, 1);
-            }
+            *next = Asked::of(name, 1);
         }
         _ => return Err(""),
     }

@@ -370,6 +370,10 @@ fn test_card(language: Language, tried: &Tried) -> Markup {
             div.body {
                 @match &answer.fault {
                     Some(fault) => (notice(Standing::Bad, html! { code { (fault.reason) } }, tell(language, &fault.detail))),
+                    None if answer.is_reversed => (notice(Standing::Warn, language.say("It answers, and ranks wrongly:", "有响应，但排序有误："), html! {
+                        (took) (language.say("; of two texts the one that has nothing to do with the question came first, so look at model and shape of requests.",
+                            "；两段文本中无关的一段排在前面，请检查模型和请求格式。"))
+                    })),
                     None => (notice(Standing::Ok, language.say("It answers:", "响应正常："), html! {
                         (took) @if let Some(dialect) = answer.dialect { ", " (dialect) }
                     })),

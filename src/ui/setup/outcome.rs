@@ -47,6 +47,10 @@ fn what_came(language: Language, said: &str, took: &str) -> Markup {
         "set-back" => done("The toolset is proposed again.", "将再次建议该工具集。"),
         "set-unnamed" => not("a toolset needs a name.", "工具集需要名称。"),
         "set-taken" => not("another toolset has this name.", "已有同名工具集。"),
+        "unnamed" => not(
+            "a group needs a name. To take its entry away, use “Forget this entry”.",
+            "分组需要名称。如需移除此项，请使用“移除此项”。",
+        ),
         "same" => not("the tools are in this group already.", "这些工具已在此分组中。"),
         TAKEN => not(
             "another group has this name. To put all tools there, merge them into it below.",

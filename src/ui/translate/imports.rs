@@ -189,10 +189,10 @@ pub(super) const ROWS: &[Row] = &[
         "任何格式的工具列表、`dsh-tool-search.json` 或其 YAML 静态部分、Hermes 的 `tools.tool_search`，或 `mcp.json`（`mcpServers`、`servers`）",
     ),
     ("this JSON-RPC message holds no result of `tools/list`", "此 JSON-RPC 消息不含 `tools/list` 的结果"),
-    ("settings have at most {} bytes", "设置最多 {0} 字节"),
+    ("settings have at most {}", "设置最多 {0}"),
     ("an object is wanted here", "此处应为对象"),
     // Of forms.
-    ("what is sent is at most {} bytes long", "发送内容最多 {0} 字节"),
+    ("what is sent has at most {}", "发送内容最多 {0}"),
     ("a group has 1 to {} characters", "分组名为 1 到 {0} 个字符"),
     ("at most {} texts", "最多 {0} 个文本"),
     ("the catalog would hold {} tools; {} is the limit", "目录将有 {0} 个工具；上限为 {1}"),
