@@ -66,6 +66,12 @@ pub enum MasterKeyError {
          were sealed with, or set them anew"
     )]
     Wrong(usize),
+    #[error(
+        "this database is used with another master key than secrets.master_key, and than secrets.previous_master_key; the processes \
+         that share it could not open each other's secrets: set the key that the others have (docs/backup.md tells how to change it, \
+         and what to do where it is lost)"
+    )]
+    NotShared,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -193,7 +199,7 @@ impl MasterKey {
     }
 
     /// Compares the keys with the one that the database was last sealed with; the first use settles it. Where it is another
-    /// one, but no secret is left that needs it, this one takes its place.
+    /// one, but no secret is left that needs it, this one takes its place, unless other processes may be using the database with theirs.
     pub async fn check(&self, store: &dyn Store) -> Result<(), MasterKeyError> {
         let aad = canary_aad();
         // Read first: a full disk must not stop a start.
@@ -204,6 +210,9 @@ impl MasterKey {
         let sealed = hex::decode(stored).map_err(|_| StoreError::Corrupt("master key check"))?;
         if self.open(&aad, &sealed).is_ok() {
             return Ok(());
+        }
+        if store.is_shared() {
+            return Err(MasterKeyError::NotShared);
         }
         let secrets = store.sealed_secrets().await?;
         let readable = |aad: &str, sealed: &[u8]| self.open(aad, sealed).is_ok();

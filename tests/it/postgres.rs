@@ -353,6 +353,57 @@ async fn a_service_moves_from_a_file_to_a_server() {
 }
 
 #[tokio::test]
+async fn processes_share_one_master_key_and_change_it_while_they_serve() {
+    let Some(url) = database().await else { return };
+    let (old, new) = (MASTER_KEY, "2c".repeat(32));
+    let (mut first, mut second) = (on(&url).start().await, on(&url).start().await);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--no-auth"];
+    // Also while nothing is sealed.
+    let text = refusal(&url, &serve, Some(&new));
+    assert!(text.contains("another master key") && text.contains("docs/backup.md"), "{text}");
+    let mut sealed = 0;
+    let mut all_can_read_what_each_seals = async |first: &TestApp, second: &TestApp, step: &str| {
+        for app in [first, second] {
+            let matcher = json!({"endpoint": "https://rerank.example.com/v2/rerank", "api_key": format!("sk-user-{sealed:08}")});
+            app.user_called(&format!("sealed-{sealed}")).put_config(&json!({ "matcher": matcher })).await.ok();
+            sealed += 1;
+        }
+        for app in [first, second] {
+            for at in 0..sealed {
+                let config = app.admin().get(&format!("/v1/users/sealed-{at}/config")).await.ok();
+                assert_eq!(config["matcher"]["api_key"]["set"], true, "{step}: {at}");
+            }
+        }
+    };
+    all_can_read_what_each_seals(&first, &second, "before").await;
+    for (step, key, previous) in [
+        ("both can be read", old, new.as_str()),
+        ("the new one seals", &new, old),
+        ("rotate", "", ""),
+        ("the old one is dropped", &new, ""),
+    ] {
+        if step == "rotate" {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_toolrack"));
+            command.args(["keys", "rotate-master", "--database-url", &url]).env_clear().stdin(Stdio::null());
+            command.env("TOOLRACK_SECRETS_MASTER_KEY", &new).env("TOOLRACK_SECRETS_PREVIOUS_MASTER_KEY", old);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            all_can_read_what_each_seals(&first, &second, step).await;
+            continue;
+        }
+        for one in [true, false] {
+            let app = if one { &mut first } else { &mut second };
+            app.stop().await;
+            app.set("TOOLRACK_SECRETS_MASTER_KEY", key);
+            app.set("TOOLRACK_SECRETS_PREVIOUS_MASTER_KEY", previous);
+            app.start_again().await;
+            all_can_read_what_each_seals(&first, &second, step).await;
+        }
+    }
+    refusal(&url, &serve, Some(old));
+}
+
+#[tokio::test]
 async fn a_folder_is_not_needed() {
     let Some(url) = database().await else { return };
     let folder = TempDir::new().unwrap();
