@@ -227,16 +227,12 @@ async fn a_connection_that_the_network_loses_is_given_up_though_the_server_answe
         return;
     }
     let server = new_database().await;
-    let mut connection = server.connect().await.unwrap();
-    let grant = "GRANT ALL ON ALL TABLES IN SCHEMA public TO asked";
-    sqlx::raw_sql(grant).execute(&mut connection).await.unwrap();
-    let (port, name): (i32, String) =
-        sqlx::query_as("SELECT current_setting('port')::int, current_database()::text")
-            .fetch_one(&mut connection)
-            .await
-            .unwrap();
+    let (port,): (i32,) = sqlx::query_as("SELECT current_setting('port')::int")
+        .fetch_one(&mut server.connect().await.unwrap())
+        .await
+        .unwrap();
     let network = Network::to(([127, 0, 0, 1], u16::try_from(port).unwrap()).into()).await;
-    let url = format!("postgres://asked:s3cret@127.0.0.1:{}/{name}", network.port);
+    let url = as_asked(&server, Some(network.port)).await;
     let store = PostgresStore::connect(&Server::parse(&url).unwrap(), |_| {}).await.unwrap();
     let writes = async |turn: &str| {
         let all = (0..WRITERS).map(|at| store.init_meta("a", format!("{turn}{at}")));
@@ -254,4 +250,38 @@ async fn a_connection_that_the_network_loses_is_given_up_though_the_server_answe
     assert!(read.unwrap().is_some(), "a read is made again");
     // What the lost ones locked is free.
     writes("third").await.into_iter().for_each(|written| drop(written.unwrap()));
+}
+
+/// The URL of a role that is bound by limits, for a database, over this port.
+async fn as_asked(server: &Server, port: Option<u16>) -> String {
+    let mut connection = server.connect().await.unwrap();
+    let grant = "GRANT ALL ON ALL TABLES IN SCHEMA public TO asked";
+    sqlx::raw_sql(grant).execute(&mut connection).await.unwrap();
+    let (own, name): (i32, String) =
+        sqlx::query_as("SELECT current_setting('port')::int, current_database()::text")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+    let port = port.map_or(own, i32::from);
+    format!("postgres://asked:s3cret@127.0.0.1:{port}/{name}")
+}
+
+#[tokio::test]
+async fn writes_go_on_where_the_server_lets_in_fewer_than_there_are_tasks() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let url = as_asked(&server, None).await;
+    let (_, name) = url.rsplit_once('/').unwrap();
+    let limit = format!("ALTER DATABASE {name} CONNECTION LIMIT 4");
+    sqlx::raw_sql(AssertSqlSafe(limit)).execute(&mut server.connect().await.unwrap()).await.unwrap();
+    let store = PostgresStore::connect(&Server::parse(&url).unwrap(), |_| {}).await.unwrap();
+    for turn in 0..20 {
+        let all = (0..100).map(|at| store.init_meta("a", format!("{turn}/{at}")));
+        for written in futures_util::future::join_all(all).await {
+            assert!(written.unwrap().starts_with("0/"), "turn {turn}");
+        }
+    }
+    store.close().await.unwrap();
 }

@@ -2,17 +2,20 @@
 //! transaction of its own, so that none waits for another's rows longer than it must; the server brings the commits of several
 //! connections to its disk together.
 //!
+//! A task without a connection makes one before it takes an operation, which another task may do meanwhile: the server may let in fewer
+//! than there are tasks. Where none of them has one, an operation that has waited long enough is taken, and fails.
+//!
 //! An operation that lost its connection before its commit, or that the server undid because of others, is run again for a
 //! while. When the connection is lost during the commit, nobody can tell whether that happened: the caller is told that it
 //! failed. So it is when the server falls silent.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time between two attempts to reach it.
 const RETRY_EVERY: Duration = Duration::from_millis(100);
+
+/// Time between two attempts to have one more connection than there are.
+const ONE_MORE_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest time for one transaction; the server gives up earlier, if it is there.
 const TRANSACTION: Duration = Duration::from_secs(60);
@@ -51,7 +57,9 @@ impl Writer<Postgres> {
     ) -> Self {
         let (writer, messages) = Self::new();
         let shared = Arc::new(Shared {
-            messages: Mutex::new(messages),
+            line: Mutex::new(Line { first: None, messages }),
+            connecting: Arc::default(),
+            connected: Arc::default(),
             closing: Mutex::default(),
             options,
             pulse,
@@ -70,7 +78,11 @@ impl Writer<Postgres> {
 }
 
 struct Shared {
-    messages: Mutex<mpsc::Receiver<Message<Postgres>>>,
+    line: Mutex<Line>,
+    /// Held by the task that makes a connection, so that no more are made than are needed.
+    connecting: Arc<Mutex<()>>,
+    /// Tasks that have a connection.
+    connected: Arc<AtomicUsize>,
     /// Who waits until all is written.
     closing: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
     options: PgConnectOptions,
@@ -79,13 +91,43 @@ struct Shared {
     room: Arc<Room>,
 }
 
+/// The operations that wait.
+struct Line {
+    /// The one that was looked at by a task that could not take it.
+    first: Option<Box<dyn Queued<Postgres>>>,
+    messages: mpsc::Receiver<Message<Postgres>>,
+}
+
 /// One connection, made when it is needed.
 struct Lane {
     shared: Arc<Shared>,
-    connection: Option<PgConnection>,
+    connection: Option<Counted>,
     /// The process of the server that is at its other end.
     backend: Arc<AtomicI32>,
     used_at: Instant,
+    /// The last attempt to make one failed in a way that waiting does not help.
+    in_vain: bool,
+}
+
+/// A connection, counted for as long as it is there.
+struct Counted {
+    connection: PgConnection,
+    _place: Place,
+}
+
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(places: &Arc<AtomicUsize>) -> Self {
+        places.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(places))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Why an attempt failed, and what another one is good for.
@@ -100,30 +142,83 @@ impl From<sqlx::Error> for Missed {
 }
 
 async fn run(shared: Arc<Shared>) {
-    let mut lane = Lane { shared, connection: None, backend: Arc::default(), used_at: Instant::now() };
+    let used_at = Instant::now();
+    let mut lane = Lane { shared, connection: None, backend: Arc::default(), used_at, in_vain: false };
+    let mut connecting = None;
     loop {
         // The others wait for their turn to wait for a message.
-        let mut messages = lane.shared.messages.lock().await;
-        match messages.recv().await {
-            Some(Message::Write(operation)) => {
-                drop(messages);
+        let mut line = lane.shared.line.lock().await;
+        drop(connecting.take());
+        if line.first.is_none() {
+            line.first = match line.messages.recv().await {
+                Some(Message::Write(operation)) => Some(operation),
+                Some(Message::Close(reply)) => {
+                    line.messages.close();
+                    lane.shared.closing.lock().await.push(reply);
+                    None
+                }
+                None => break,
+            };
+        }
+        match line.first.take() {
+            Some(operation) if lane.may_take(&*operation) => {
+                drop(line);
                 lane.write(operation).await;
             }
-            Some(Message::Close(reply)) => {
-                messages.close();
-                lane.shared.closing.lock().await.push(reply);
+            Some(operation) => {
+                line.first = Some(operation);
+                drop(line);
+                connecting = lane.prepare().await;
             }
-            None => break,
+            None => {}
         }
     }
-    if let Some(connection) = lane.connection {
+    if let Some(Counted { connection, .. }) = lane.connection {
         drop(connection.close().await);
     }
 }
 
 impl Lane {
+    fn may_take(&self, operation: &dyn Queued<Postgres>) -> bool {
+        if self.connection.is_some() {
+            return true;
+        }
+        let nobody_can = self.shared.connected.load(Ordering::Relaxed) == 0;
+        nobody_can && (self.in_vain || operation.queued_at().elapsed() >= PATIENCE)
+    }
+
+    /// Makes a connection, unless another task does so: then it waits for that. Others wait until what is answered is dropped.
+    async fn prepare(&mut self) -> Option<OwnedMutexGuard<()>> {
+        let Ok(connecting) = Arc::clone(&self.shared.connecting).try_lock_owned() else {
+            drop(self.shared.connecting.lock().await);
+            return None;
+        };
+        let Err(Missed(_, retry)) = self.connect().await else { return Some(connecting) };
+        drop(connecting);
+        self.in_vain = retry == Retry::Vain;
+        match self.shared.connected.load(Ordering::Relaxed) {
+            0 if self.in_vain => {}
+            0 => tokio::time::sleep(RETRY_EVERY).await,
+            _ => tokio::time::sleep(ONE_MORE_EVERY).await,
+        }
+        None
+    }
+
+    async fn connect(&mut self) -> Result<(), Missed> {
+        self.backend.store(0, Ordering::Relaxed);
+        let connected = timeout(PATIENCE, self.shared.options.connect()).await;
+        let mut connection = connected.unwrap_or_else(|_| Err(silent()))?;
+        let asked = timeout(PATIENCE, sqlx::query_as(BACKEND).fetch_one(&mut connection)).await;
+        let (backend,) = asked.unwrap_or_else(|_| Err(silent()))?;
+        self.backend.store(backend, Ordering::Relaxed);
+        self.connection = Some(Counted { connection, _place: Place::take(&self.shared.connected) });
+        (self.used_at, self.in_vain) = (Instant::now(), false);
+        Ok(())
+    }
+
     /// Runs an operation to its end and answers its caller.
     async fn write(&mut self, mut operation: Box<dyn Queued<Postgres>>) {
+        self.in_vain = false;
         let deadline = operation.queued_at() + PATIENCE;
         let began = Instant::now();
         let waited = began.saturating_duration_since(operation.queued_at());
@@ -173,21 +268,16 @@ impl Lane {
 
     /// One transaction.
     async fn attempt(&mut self, operation: &mut dyn Queued<Postgres>) -> Result<(), Missed> {
-        if let Some(connection) = &mut self.connection
+        if let Some(Counted { connection, .. }) = &mut self.connection
             && self.used_at.elapsed() >= DOUBTED_AFTER
             && !answers(connection).await
         {
             self.connection = None;
         }
         if self.connection.is_none() {
-            self.backend.store(0, Ordering::Relaxed);
-            let connected = timeout(PATIENCE, self.shared.options.connect()).await;
-            let mut connection = connected.unwrap_or_else(|_| Err(silent()))?;
-            let (backend,) = sqlx::query_as(BACKEND).fetch_one(&mut connection).await?;
-            self.backend.store(backend, Ordering::Relaxed);
-            self.connection = Some(connection);
+            self.connect().await?;
         }
-        let Some(connection) = &mut self.connection else { return Err(silent().into()) };
+        let Some(Counted { connection, .. }) = &mut self.connection else { return Err(silent().into()) };
         execute(connection, BEGIN).await.map_err(not_begun)?;
         operation.apply(connection).await;
         if let Some(failure) = operation.failure() {
