@@ -27,13 +27,12 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(2);
 /// How long an answer is good for all who ask.
 const ANSWER_KEPT: Duration = Duration::from_secs(1);
 
-/// Answers with a row while a session does something, or was told to a moment ago.
-const AT_WORK: &str = "SELECT CAST(1 AS BIGINT) FROM pg_stat_activity WHERE pid = $1 \
-     AND (state = 'active' OR state_change > clock_timestamp() - INTERVAL '3 seconds')";
-
-/// Ends a session that waits for what was lost on the way, and so what it locks.
-const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-     WHERE pid = $1 AND usename = current_user AND state <> 'active'";
+/// Ends a session that has waited for a while to be told something, which was lost on the way, and so what it locks; whether it did,
+/// or there is none. As one statement: a moment later its process may be another's. What does not say that it waits is at work: where
+/// `track_activities` is off, none says so.
+const END_LOST: &str = "SELECT coalesce((SELECT CASE WHEN state LIKE 'idle%' \
+     AND state_change <= clock_timestamp() - INTERVAL '3 seconds' THEN pg_terminate_backend(pid) ELSE FALSE END \
+     FROM pg_stat_activity WHERE pid = $1 AND usename = session_user), TRUE)";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
@@ -144,13 +143,10 @@ impl Pulse {
             return (said == Said::Nothing).then_some(GivenUp::Silent);
         };
         let look = async {
-            let at_work: Option<(i64,)> =
-                sqlx::query_as(AT_WORK).bind(backend).fetch_optional(&mut connection).await?;
-            if at_work.is_none() {
-                sqlx::query(END).bind(backend).execute(&mut connection).await?;
-            }
+            let (is_lost,): (bool,) =
+                sqlx::query_as(END_LOST).bind(backend).fetch_one(&mut connection).await?;
             connection.close().await?;
-            Ok::<_, sqlx::Error>(at_work.is_none())
+            Ok::<_, sqlx::Error>(is_lost)
         };
         match timeout(LONGEST_ANSWER, look).await {
             Ok(Ok(true)) => Some(GivenUp::Lost),

@@ -285,3 +285,27 @@ async fn writes_go_on_where_the_server_lets_in_fewer_than_there_are_tasks() {
     }
     store.close().await.unwrap();
 }
+
+/// Takes longer than it takes to ask what became of it.
+struct Slow;
+
+impl crate::store::writer::Operation<Postgres> for Slow {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut PgConnection) -> Result<(), StoreError> {
+        Ok(sqlx::raw_sql("SELECT pg_sleep(6)").execute(connection).await.map(drop)?)
+    }
+}
+
+#[tokio::test]
+async fn a_slow_write_is_not_ended_where_the_server_does_not_tell_what_its_sessions_do() {
+    if !has_postgres() {
+        return;
+    }
+    let server = new_database().await;
+    let mut connection = server.connect().await.unwrap();
+    let off = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET track_activities = off', current_database()); END $$";
+    sqlx::raw_sql(off).execute(&mut connection).await.unwrap();
+    let store = PostgresStore::connect(&server, |_| {}).await.unwrap();
+    store.writer.submit(Slow).await.unwrap();
+}
