@@ -30,7 +30,7 @@ impl Filler {
                 let mut stored = texts(&own);
                 let own = self.without_stored(serial, own).await;
                 stored.retain(|text| own.iter().all(|wanted| wanted.text != *text));
-                self.release_texts(stored).await;
+                self.release(stored).await;
                 (own, others)
             }
             Err(error) => {
@@ -40,12 +40,8 @@ impl Filler {
         }
     }
 
-    /// Lets others make a batch.
-    pub(super) async fn release(&self, batch: &Batch) {
-        self.release_texts(texts(batch)).await;
-    }
-
-    pub(super) async fn release_texts(&self, texts: Vec<Digest>) {
+    /// Lets others make these.
+    pub(super) async fn release(&self, texts: Vec<Digest>) {
         if texts.is_empty() || !self.service.0.store.is_shared() {
             return;
         }
@@ -86,6 +82,6 @@ impl Filler {
     }
 }
 
-fn texts(batch: &Batch) -> Vec<Digest> {
+pub(super) fn texts(batch: &Batch) -> Vec<Digest> {
     batch.iter().map(|wanted| wanted.text).collect()
 }

@@ -11,6 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::super::{Error, Toolrack, blocking, now_ms};
 use super::Source;
+use super::claims::texts;
 use super::queue::Wanted;
 use super::space::{OfTool, Space};
 use super::view::Kept;
@@ -124,23 +125,26 @@ impl Filler {
                 self.make(&mut flying, serial, batch).await;
             }
             let landed = match flying.next().await {
-                Some(Flown::Batch { serial, batch, outcome: Ok(made) }) => {
-                    self.land(serial, batch, &made.rows).await
-                }
-                Some(Flown::Batch { batch, outcome: Err(fault), .. }) if is_about_texts(fault) => {
-                    space.refused(batch, fault)
+                Some(Flown::Batch { serial, batch, outcome }) => {
+                    // Whatever came of it, others need not wait for it any more.
+                    let texts = texts(&batch);
+                    let landed = match outcome {
+                        Ok(made) => self.land(serial, batch, &made.rows).await,
+                        Err(fault) if is_about_texts(fault) => space.refused(batch, fault),
+                        Err(fault) => Err(fault),
+                    };
+                    self.release(texts).await;
+                    landed
                 }
                 Some(Flown::Control { before, outcome }) => {
                     is_held = false;
                     self.compare(before, outcome).await
                 }
-                Some(Flown::Batch { batch, outcome: Err(fault), .. }) => {
-                    self.release(&batch).await;
-                    Err(fault)
-                }
                 Some(Flown::Left { serial, batch }) => {
-                    if failed.is_none() {
+                    if failed.is_none() && serial == space.serial() {
                         self.make(&mut flying, serial, batch).await;
+                    } else {
+                        self.release(texts(&batch)).await;
                     }
                     Ok(())
                 }
@@ -273,7 +277,6 @@ impl Filler {
             }
         }
         self.store(made.clone()).await;
-        self.release_texts(made.iter().map(|(text, _)| *text).collect()).await;
         for (text, kept) in &made {
             self.service.0.caches.vectors.insert((serial, *text), Arc::clone(kept)).await;
         }

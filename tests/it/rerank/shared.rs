@@ -151,11 +151,52 @@ async fn vectors_that_processes_want_at_once_are_paid_for_once() {
     of_tools.sort_unstable();
     of_tools.dedup();
     assert_eq!((texts, of_tools.len()), (301, 301), "each once, whichever process wanted it first");
-    let mut database = sqlx::PgConnection::connect(&url).await.unwrap();
+    claims_are_given_up(&url).await;
+}
+
+async fn claims_are_given_up(url: &str) {
+    let mut database = sqlx::PgConnection::connect(url).await.unwrap();
     until("claims that are given up", async || {
         let (left,): (i64,) =
             sqlx::query_as("SELECT COUNT(*) FROM vector_claims").fetch_one(&mut database).await.unwrap();
         left == 0
     })
     .await;
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_text_that_was_refused_or_has_failed() {
+    let Some(url) = postgres::database().await else { return };
+    let on = || postgres::on(&url).set("TOOLRACK_RERANK_ALLOW_PRIVATE", "true").start();
+    let (first, second) = (on().await, on().await);
+    let is_well = Arc::new(AtomicBool::new(true));
+    let well = Arc::clone(&is_well);
+    let endpoint = Endpoint::with(move |call, _| {
+        let well = well.load(Ordering::Relaxed);
+        async move {
+            let is_refused = call.documents().iter().any(|text| text.contains("number 7."));
+            match (well, is_refused) {
+                (false, _) => json_reply(401, &json!({"error": "no"})),
+                (true, true) => json_reply(422, &json!({"error": "no"})),
+                (true, false) => embedded(&call),
+            }
+        }
+    })
+    .await;
+    let user = with_tools(&first, &many(40), &vectors::matcher(&endpoint)).await;
+    let ask = json!({"query": "where is the pigeon"});
+    // Each of them finds out for itself, without waiting until the other one's claim ends.
+    for user in [&user, &second.user_called(&user.id)] {
+        until("all but one", async || {
+            let answer = user.search(ask.clone()).await.ok();
+            answer["warnings"].to_string().contains("1 of 41")
+                && answer["warnings"].to_string().contains("refuses 1")
+        })
+        .await;
+    }
+    claims_are_given_up(&url).await;
+    is_well.store(false, Ordering::Relaxed);
+    let failing = with_tools(&first, &many(60), &vectors::matcher(&endpoint)).await;
+    failing.search(ask.clone()).await.ok();
+    claims_are_given_up(&url).await;
 }
