@@ -8,7 +8,7 @@ use crate::service::Revisions;
 
 const REVISION: HeaderName = HeaderName::from_static("x-toolrack-revision");
 
-/// What a request wants to see. Of several numbers for one name the largest counts.
+/// What a request wants to see: one number for a name at most.
 pub(super) fn wanted(headers: &HeaderMap) -> Result<Revisions, Problem> {
     let mut wanted = Revisions::default();
     for value in headers.get_all(REVISION) {
@@ -22,7 +22,9 @@ pub(super) fn wanted(headers: &HeaderMap) -> Result<Revisions, Problem> {
             };
             let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
             let number = number.parse().ok().filter(|_| is_number).ok_or_else(refused)?;
-            *known = (*known).max(Some(number));
+            if known.replace(number).is_some() {
+                return Err(refused());
+            }
         }
     }
     Ok(wanted)
@@ -30,7 +32,7 @@ pub(super) fn wanted(headers: &HeaderMap) -> Result<Revisions, Problem> {
 
 fn refused() -> Problem {
     let detail = "the header X-Toolrack-Revision is not one that an answer had: `user=NUMBER`, `project=NUMBER`, or both \
-        with a comma between them";
+        with a comma between them, each once";
     Problem::new(Code::InvalidRequest, detail)
 }
 
@@ -64,7 +66,9 @@ mod tests {
         assert_eq!(headers[REVISION], "user=12, project=3");
         assert_eq!(wanted(&headers).map_err(|problem| problem.code()), Ok(both));
         assert_eq!(read(&[]), Ok(Revisions::default()));
-        assert_eq!(read(&["project=3", "user=7,user=12 ,", "user=9"]), Ok(both));
+        assert_eq!(read(&["project=3", "user=12 ,"]), Ok(both));
+        assert_eq!(read(&["user=7, user=12"]), Err(Code::InvalidRequest), "which one?");
+        assert_eq!(read(&["user=12", "project=3, user=12"]), Err(Code::InvalidRequest));
         for odd in
             ["12", "user", "user=", "user=-1", "user=+1", "user=1.5", "team=1", "user=99999999999999999999"]
         {

@@ -182,7 +182,11 @@ async fn who_wrote_sees_it_on_every_process() {
         let there = assemble(&second, &revision).await;
         assert_eq!(there.text(), assemble(&first, "").await.text(), "round {round}");
     }
-    assemble(&second, "user").await.problem(422, "invalid_request");
+    for odd in ["user", "user=1, user=2"] {
+        assemble(&second, odd).await.problem(422, "invalid_request");
+    }
+    // Of a state that is not there it is told nothing, and the newest one is shown.
+    assert_eq!(assemble(&second, "user=99999999").await.text(), assemble(&first, "").await.text());
 }
 
 #[tokio::test]
@@ -224,6 +228,12 @@ async fn while_the_database_is_away_what_is_known_is_answered_and_nothing_promis
     let after = user.assemble(json!({"session": "s"})).await.ok();
     assert_eq!(after["warm"], json!(["amber", "crimson"]));
     app.anonymous().get("/readyz").await.expect_status(200);
+    // A line when it went and one when it was back, whatever failed meanwhile; a late answer may be another pair.
+    let log = app.logs();
+    let lines = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    let (gone, back) = (lines("the database is away"), lines("the database is back"));
+    assert!(gone == back && (1..=2).contains(&gone), "{log}");
+    assert_eq!((lines("not ready"), lines("a write failed"), lines("at line")), (0, 0, 0), "{log}");
 }
 
 #[tokio::test]
@@ -365,7 +375,10 @@ async fn processes_share_one_master_key_and_change_it_while_they_serve() {
     let mut all_can_read_what_each_seals = async |first: &TestApp, second: &TestApp, step: &str| {
         for app in [first, second] {
             let matcher = json!({"endpoint": "https://rerank.example.com/v2/rerank", "api_key": format!("sk-user-{sealed:08}")});
-            app.user_called(&format!("sealed-{sealed}")).put_config(&json!({ "matcher": matcher })).await.ok();
+            app.user_called(&format!("sealed-{sealed}"))
+                .put_config(&json!({ "matcher": matcher }))
+                .await
+                .ok();
             sealed += 1;
         }
         for app in [first, second] {
