@@ -242,8 +242,10 @@ async fn a_connection_that_the_network_loses_is_given_up_though_the_server_answe
     store.meta("a").await.unwrap();
     network.lost.send_modify(|times| *times += 1);
     let (failed, read) = tokio::join!(writes("second"), store.meta("a"));
-    for failure in failed {
-        let failure = failure.unwrap_err();
+    // Some may have been made on a connection that was made since.
+    let failures: Vec<_> = failed.into_iter().filter_map(Result::err).collect();
+    assert!(!failures.is_empty());
+    for failure in failures {
         assert!(matches!(&failure, StoreError::Database(_)), "{failure:?}");
         assert!(failure.to_string().contains("answers others"), "{failure}");
     }

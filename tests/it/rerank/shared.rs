@@ -8,7 +8,7 @@ use serde_json::json;
 use sqlx::Connection as _;
 use tokio::sync::Semaphore;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, json_reply};
 use super::filling::with_tools;
 use super::resilience::{QUERY, changes, failing, is_degraded, outcome, reranked, until};
 use super::vectors::{self, embedded, many, sent};
