@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::http::layers::HttpContext;
 use crate::service::{Error, Kind, Toolrack};
-use crate::telemetry;
+use crate::telemetry::{self, warn_of};
 
 /// The media type of the Prometheus text format.
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -91,7 +91,7 @@ pub(crate) async fn readyz(
 ) -> (StatusCode, Json<ReadinessDocument>) {
     let database = service.ready().await;
     if let Err(error) = &database {
-        tracing::warn!(%error, "not ready");
+        warn_of!(error, "not ready");
     }
     let state = |works: bool, otherwise| ComponentState { status: if works { "ok" } else { otherwise } };
     let serves = !draining.0.is_cancelled();

@@ -72,6 +72,11 @@ impl Error {
         self.0.is_away
     }
 
+    /// See [`StoreError::is_outage`].
+    pub(crate) fn is_outage(&self) -> bool {
+        self.0.is_away || self.0.kind == Kind::ReadOnly
+    }
+
     /// A refusal with the places of the faults.
     pub fn with_errors(kind: Kind, errors: Vec<FieldError>) -> Self {
         let detail = errors.first().map_or_else(String::new, |first| first.detail.clone());

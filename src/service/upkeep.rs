@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CacheUse, Toolrack};
 use crate::store::StoreLoad;
-use crate::telemetry::{self, Load};
+use crate::telemetry::{self, Load, warn_of};
 
 /// How often idle sessions are looked for.
 const EXPIRY_EVERY: Duration = Duration::from_secs(60);
@@ -29,10 +29,10 @@ impl Toolrack {
                 _ = expiry.tick() => match self.expire().await {
                     Ok(0) => {}
                     Ok(count) => tracing::info!(count, "expired idle sessions and inline catalogs"),
-                    Err(error) => tracing::warn!(%error, "could not expire idle sessions"),
+                    Err(error) => warn_of!(error, "could not expire idle sessions"),
                 },
                 _ = clock.tick() => if let Err(error) = self.read_clock().await {
-                    tracing::warn!(%error, "could not read the clock of the database");
+                    warn_of!(error, "could not read the clock of the database");
                 },
             }
         }
@@ -41,7 +41,7 @@ impl Toolrack {
 
     async fn try_flush(&self) {
         if let Err(error) = self.flush().await {
-            tracing::warn!(%error, "could not flush usage and the ages of sessions");
+            warn_of!(error, "could not flush usage and the ages of sessions");
         }
     }
 

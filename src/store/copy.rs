@@ -6,6 +6,7 @@ use sqlx::{
 };
 
 use super::engine::Engine;
+use super::failures::told;
 use super::open::{OpenError, Place};
 use super::schema::MIGRATIONS;
 use super::{PostgresStore, SqliteStore, Store as _, StoreError, postgres, sqlite};
@@ -51,7 +52,7 @@ pub enum CopyError {
         "{place} has what a newer program added (schema {found}, this program knows {known}); copy with that program"
     )]
     Newer { place: Place, found: i64, known: i64 },
-    #[error("the table {0} cannot be copied, and nothing was: {1}")]
+    #[error("the table {} cannot be copied, and nothing was: {}", .0, told(.1))]
     Table(&'static str, #[source] sqlx::Error),
     #[error("nothing was copied: {0}")]
     Failed(#[from] StoreError),

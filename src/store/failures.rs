@@ -103,6 +103,14 @@ fn of_postgres(code: &str, error: &sqlx::Error) -> Fault {
     }
 }
 
+/// What is said of a cause: of PostgreSQL's errors what they say, with their SQLSTATE, and not the line of its source.
+pub(super) fn told(cause: &(dyn std::error::Error + 'static)) -> String {
+    let error = cause.downcast_ref::<sqlx::Error>();
+    let error = error.and_then(|error| error.as_database_error()?.try_downcast_ref::<PgDatabaseError>());
+    error
+        .map_or_else(|| cause.to_string(), |error| format!("{} (SQLSTATE {})", error.message(), error.code()))
+}
+
 /// The primary result code of SQLite; an extended one has more in its upper bytes.
 pub(super) fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
     let error = error.as_database_error()?.try_downcast_ref::<SqliteError>()?;

@@ -28,6 +28,7 @@ mod keys;
 mod lock;
 mod mcp_servers;
 mod open;
+mod outage;
 mod postgres;
 mod private_file;
 mod pulse;
@@ -101,13 +102,13 @@ pub enum StoreError {
     #[error("there are too many of these already")]
     TooMany,
     /// The database is lost, or does not answer; the cause is for the log.
-    #[error("the database does not answer: {0}")]
+    #[error("the database does not answer: {}", failures::told(&**.0))]
     Away(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The database failed, and answers; the cause is for the log.
-    #[error("the database failed: {0}")]
+    #[error("the database failed: {}", failures::told(&**.0))]
     Database(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The database takes no such value or statement, which is a fault of this program. Nothing was written.
-    #[error("the database takes no such thing: {0}")]
+    #[error("the database takes no such thing: {}", failures::told(&**.0))]
     Refused(#[source] Arc<dyn std::error::Error + Send + Sync>),
     /// The server is a standby of another one. Nothing was written.
     #[error("the database is a standby, which takes no writes")]
@@ -130,6 +131,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether it is told once, by the store, that the database went away.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Away(_) | Self::ReadOnly)
+    }
+
     /// What kind of fault it is, for traces; nothing where it is an answer to what was asked.
     fn fault(&self) -> Option<&'static str> {
         match self {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use sqlx::migrate::MigrateError;
 
+use super::failures::told;
 use super::server::Server;
 
 /// Why a database could not be opened.
@@ -18,10 +19,11 @@ pub enum OpenError {
     Url(String),
     #[error("the database URL is not one of PostgreSQL: {0}; use postgres://USER:PASSWORD@HOST/DATABASE")]
     ServerUrl(String),
-    #[error("{server} cannot be reached: {error}")]
+    #[error("{server} cannot be reached: {}", told(error))]
     NoServer { server: String, error: sqlx::Error },
     #[error(
-        "{server} lets the user {user:?} not in: {error}; look at the password in the URL and at the server's pg_hba.conf"
+        "{server} lets the user {user:?} not in: {}; look at the password in the URL and at the server's pg_hba.conf",
+        told(error)
     )]
     Refused { server: String, user: String, error: sqlx::Error },
     #[error(
@@ -65,11 +67,12 @@ pub enum OpenError {
     #[error("the database cannot be brought to the current schema, and was left as it is: {0}")]
     Migrate(#[source] MigrateError),
     #[error(
-        "the database is not at the current schema, and this user may not bring it there: {0}; run `toolrack migrate` with \
-         the URL of a user who may"
+        "the database is not at the current schema, and this user may not bring it there: {}; run `toolrack migrate` with \
+         the URL of a user who may",
+        told(.0)
     )]
     MayNotMigrate(#[source] sqlx::Error),
-    #[error("the database cannot be used: {0}")]
+    #[error("the database cannot be used: {}", told(.0))]
     Database(#[from] sqlx::Error),
 }
 

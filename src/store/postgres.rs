@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::changes::Heard;
 use super::engine::Engine;
 use super::open::OpenError;
+use super::outage::Outage;
 use super::pulse::{Pulse, answers, silent};
 use super::reads::Readers;
 use super::schema::{self, MIGRATIONS};
@@ -113,10 +114,12 @@ impl SqlStore<Postgres> {
             })
             .connect_lazy_with(options.clone());
         let heard = Arc::<Heard>::default();
-        let task = listen::start(options.clone(), name, Arc::clone(&heard));
+        let outage = Arc::<Outage>::default();
+        let task = listen::start(options.clone(), name, Arc::clone(&heard), Arc::clone(&outage));
         let listening = Listening { heard, task };
-        let readers = Readers { pool, patience: READER_WAIT, pulse: Some(Arc::clone(&pulse)), observe };
-        let writer = Writer::start_lanes(options, pulse, WRITERS, observe);
+        let (asked, noted) = (Some(Arc::clone(&pulse)), Arc::clone(&outage));
+        let readers = Readers { pool, patience: READER_WAIT, pulse: asked, outage: noted, observe };
+        let writer = Writer::start_lanes(options, pulse, outage, WRITERS, observe);
         Ok(Self { readers, writer, listening: Some(listening) })
     }
 }

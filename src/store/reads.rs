@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::engine::Engine;
 use super::failures::{Retry, retry};
+use super::outage::{Asked, Outage};
 use super::pulse::{GivenUp, Pulse, silent};
 use super::{Observe, Observed, SqlStore, StoreError};
 
@@ -39,6 +40,7 @@ pub(super) struct Readers<E: Engine> {
     pub(super) patience: Duration,
     /// Of a server, which may fall silent.
     pub(super) pulse: Option<Arc<Pulse>>,
+    pub(super) outage: Arc<Outage>,
     pub(super) observe: Observe,
 }
 
@@ -116,6 +118,16 @@ impl<E: Engine> SqlStore<E> {
         F: Fn(Reader<E>) -> R + Sync,
         R: Future<Output = Result<T, StoreError>> + Send,
     {
+        let outcome = self.patient(read).await;
+        self.readers.outage.note(Asked::Read, outcome.as_ref().err());
+        outcome
+    }
+
+    async fn patient<T, F, R>(&self, read: F) -> Result<T, StoreError>
+    where
+        F: Fn(Reader<E>) -> R + Sync,
+        R: Future<Output = Result<T, StoreError>> + Send,
+    {
         let mut deadline = Instant::now() + self.readers.patience;
         let mut most = FIRST_READ;
         loop {
@@ -149,7 +161,11 @@ impl<E: Engine> SqlStore<E> {
             }
             Ok(looked) => looked.map(drop),
             Err(_) if pulse.lets_in().await => Ok(()),
-            Err(_) => Err(silent().into()),
+            Err(_) => {
+                let silent = silent().into();
+                self.readers.outage.note(Asked::Read, Some(&silent));
+                Err(silent)
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::sqlite::{
@@ -103,7 +104,7 @@ impl SqlStore<Sqlite> {
             .connect_with(options.read_only(true))
             .await
             .map_err(failed)?;
-        let readers = Readers { pool, patience: READER_WAIT, pulse: None, observe };
+        let readers = Readers { pool, patience: READER_WAIT, pulse: None, outage: Arc::default(), observe };
         Ok(Self { readers, writer: Writer::start(connection, observe), listening: None })
     }
 }

@@ -40,6 +40,12 @@ pub fn start(log: &LogSettings, tracing: &TracingSettings) -> Result<Traces, Sta
     if !log.level.contains(MCP_CRATE) {
         filter = filter.add_directive(format!("{MCP_CRATE}={}", LevelFilter::OFF).parse()?);
     }
+    // The store tells when connections are lost, once for all of them.
+    if !log.level.contains("sqlx") {
+        for target in ["sqlx_core::pool", "sqlx::postgres::notice"] {
+            filter = filter.add_directive(format!("{target}={}", LevelFilter::ERROR).parse()?);
+        }
+    }
     let ansi = std::io::stderr().is_terminal();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
     let logs: Box<dyn Layer<Registry> + Send + Sync> = match log.format {

@@ -5,6 +5,18 @@
 //! spans to a collector, where there is one. Labels are closed sets: they never hold users, sessions, tools, queries, hosts
 //! or models.
 
+/// Warns of a failure of the database or the service. That the database is away is told once, by the store: then quietly.
+macro_rules! warn_of {
+    ($error:expr, $($what:tt)+) => {
+        if $error.is_outage() {
+            tracing::debug!(error = %$error, $($what)+)
+        } else {
+            tracing::warn!(error = %$error, $($what)+)
+        }
+    };
+}
+pub(crate) use warn_of;
+
 mod logs;
 mod metrics;
 mod process;

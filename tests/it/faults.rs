@@ -120,6 +120,13 @@ async fn the_database_becomes_a_standby() {
         assert!(problem["detail"].as_str().unwrap().contains("standby"), "{problem}");
     }
     traffic.is_refused().await;
+    // Not each of them waits for a server that takes writes.
+    let refused = async {
+        for _ in 0..40 {
+            stage.at(0).put_config(&json!({"max_warm_tools": 63})).await.problem(503, "unavailable");
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, refused).await.is_ok());
     stage.server.tell("promote");
     stage.is_back(traffic).await;
 }

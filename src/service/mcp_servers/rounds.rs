@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::ServerKey;
 use crate::service::{Actor, Toolrack, now_ms};
 use crate::store::{McpServerRow, StoreError};
+use crate::telemetry::warn_of;
 
 /// How often servers that are due are looked for.
 const ROUND: Duration = Duration::from_secs(15);
@@ -67,7 +68,7 @@ impl Toolrack {
         if self.0.store.is_shared()
             && let Err(error) = self.0.store.release_watches(&self.0.holder).await
         {
-            tracing::warn!(%error, "other processes watch MCP servers a little later");
+            warn_of!(error, "other processes watch MCP servers a little later");
         }
     }
 
@@ -75,7 +76,7 @@ impl Toolrack {
     async fn sync_due(&self) {
         let due = match self.0.store.due_mcp_servers(now_ms(), MAX_DUE).await {
             Ok(due) => due,
-            Err(error) => return tracing::warn!(%error, "could not look for MCP servers that are due"),
+            Err(error) => return warn_of!(error, "could not look for MCP servers that are due"),
         };
         for row in due {
             // Another process may take it, or an administrator may write it meanwhile.
@@ -83,7 +84,7 @@ impl Toolrack {
             match self.0.store.claim_mcp_server(&row.scope, &row.name, row.next_sync_at_ms, until).await {
                 Ok(true) => self.sync_by_itself(row).await,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, server = row.name, "an MCP server could not be read"),
+                Err(error) => warn_of!(error, server = row.name, "an MCP server could not be read"),
             }
         }
     }
@@ -102,7 +103,7 @@ impl Toolrack {
                     tracing::info!(server = name, reason = fault.reason, "an MCP server could not be read");
                 }
             }
-            Err(error) => tracing::warn!(%error, server = name, "an MCP server could not be read"),
+            Err(error) => warn_of!(error, server = name, "an MCP server could not be read"),
         }
     }
 
@@ -125,7 +126,7 @@ impl Toolrack {
     async fn watch_servers(&self, watchers: &mut Watchers) {
         let wanted = match self.servers_to_watch().await {
             Ok(wanted) => wanted,
-            Err(error) => return tracing::warn!(%error, "could not look for MCP servers to watch"),
+            Err(error) => return warn_of!(error, "could not look for MCP servers to watch"),
         };
         let key = |row: &McpServerRow| (row.scope.clone(), row.name.clone());
         watchers.retain(|known, (version, _)| {

@@ -21,6 +21,7 @@ use crate::core::text::{clip, first_sentence, one_line};
 use crate::mcp::{McpBounds, McpListing, McpTool};
 use crate::service::{Actor, CatalogWritten, Error, Kind, Toolrack, WRITE_TRIES, now_ms};
 use crate::store::{McpServerRow, McpSyncNote};
+use crate::telemetry::warn_of;
 
 /// Longest proposed description of a group, in characters.
 const DESCRIPTION_CHARS: usize = 200;
@@ -245,7 +246,7 @@ impl Toolrack {
         };
         let noted = self.0.store.note_mcp_sync(&row.scope, &row.name, row.written_at_ms, note).await;
         if let Err(error) = noted {
-            tracing::warn!(%error, server = row.name, "could not note how an MCP server was read");
+            warn_of!(error, server = row.name, "could not note how an MCP server was read");
         }
     }
 

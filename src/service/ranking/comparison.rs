@@ -17,6 +17,7 @@ use crate::core::lexical::Outcome;
 use crate::core::policy::{Matcher, MatcherKind};
 use crate::core::warning::Warning;
 use crate::rerank::{Flaw, RerankFault};
+use crate::telemetry::warn_of;
 
 /// More products of numbers than this are summed where they hold up nobody.
 const INLINE_PRODUCTS: usize = 1 << 20;
@@ -229,7 +230,7 @@ impl Comparing<'_> {
 }
 
 fn unreadable(error: &Error) -> &'static str {
-    tracing::warn!(%error, "stored vectors cannot be read");
+    warn_of!(error, "stored vectors cannot be read");
     "vectors_unreadable"
 }
 

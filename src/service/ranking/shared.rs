@@ -10,6 +10,7 @@ use crate::core::digest::Digest;
 use crate::rerank::SharedRankings;
 use crate::service::{Error, Toolrack, now_ms};
 use crate::store::{MasterKey, RankingKey, Store};
+use crate::telemetry::warn_of;
 
 /// How long a ranking is good: as long as one in memory.
 const KEPT_MS: i64 = 10 * 60 * 1_000;
@@ -64,7 +65,7 @@ impl SharedRankings for StoredRankings {
     async fn forget(&self, tenant: Digest) {
         let owner = self.key(tenant, tenant).owner;
         if let Err(error) = self.store.forget_rankings(owner).await {
-            tracing::warn!(%error, "rankings of other processes count for some minutes more");
+            warn_of!(error, "rankings of other processes count for some minutes more");
         }
     }
 }

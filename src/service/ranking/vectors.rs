@@ -20,6 +20,7 @@ use crate::core::lexical::Outcome;
 use crate::core::matches::by_keywords;
 use crate::core::policy::{Matcher, MatcherKind};
 use crate::core::warning::Warning;
+use crate::telemetry::warn_of;
 
 /// Longest wait of [`Toolrack::complete_vectors`], a part of the measuring tool.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(60 * 60);
@@ -127,7 +128,7 @@ impl Toolrack {
         tokio::spawn(async move {
             match service.view_vectors(&source.space, &entry).await {
                 Ok(vectors) => service.fill(&source, &entry, &vectors, &vectors.missing(), false),
-                Err(error) => tracing::warn!(%error, "stored vectors cannot be read"),
+                Err(error) => warn_of!(error, "stored vectors cannot be read"),
             }
         });
     }

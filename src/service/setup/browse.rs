@@ -19,6 +19,7 @@ use crate::service::catalogs::ambiguous;
 use crate::service::context::{Caller, Context, GrantFields};
 use crate::service::lint::{LintedTool, lint_tool};
 use crate::service::{Error, Kind, ToolProvenance, Toolrack, blocking, now_ms};
+use crate::telemetry::warn_of;
 
 /// Tools of one page.
 pub const CATALOG_PAGE: usize = 50;
@@ -200,7 +201,7 @@ impl Toolrack {
         let context = self.context(caller, &GrantFields::default()).await?;
         let of = scope.clone();
         if let Err(error) = self.flush_usage().await {
-            tracing::warn!(%error, "could not flush usage for a catalog");
+            warn_of!(error, "could not flush usage for a catalog");
         }
         let since = day_of(now_ms()) - i64::from(BROWSED_DAYS) + 1;
         let used = self.0.store.tool_usage(scope, since, MOST_COUNTED).await?;

@@ -16,6 +16,7 @@ use crate::service::context::Context;
 use crate::service::usage::{HotTool, MISSED_QUERIES, USAGE_DAYS, scope_of};
 use crate::service::{Error, Toolrack, blocking, now_ms};
 use crate::store::{MissedQuery, ToolUsageRow, UsageRow};
+use crate::telemetry::warn_of;
 
 /// Tools that a list of the most found or called names.
 const MOST_USED: usize = 20;
@@ -211,7 +212,7 @@ impl Toolrack {
         };
         // What was counted up to now belongs to the answer; where it cannot be stored, the answer goes without.
         if let Err(error) = self.flush_usage().await {
-            tracing::warn!(%error, "could not flush usage for an overview");
+            warn_of!(error, "could not flush usage for an overview");
         }
         let days = days.clamp(1, USAGE_DAYS);
         let today = day_of(now_ms());

@@ -12,6 +12,7 @@ use crate::core::usage::{DAY_MS, ToolCounts, day_of};
 use crate::service::heads::Head;
 use crate::service::{Error, Toolrack, WRITE_TRIES, now_ms, uncancelled};
 use crate::store::{MissedQuery, StoreError, ToolUsageAdd, UsageAdd};
+use crate::telemetry::warn_of;
 
 /// Rows of one write, so that a large flush lets other writes in between.
 const ROWS_AT_ONCE: usize = 512;
@@ -95,7 +96,7 @@ impl Toolrack {
                 if written.note(scope, of_scope.len())
                     && let Err(error) = self.0.store.trim_tool_usage(scope, TOOL_ROWS).await
                 {
-                    tracing::warn!(%error, "old usage of tools could not be deleted");
+                    warn_of!(error, "old usage of tools could not be deleted");
                 }
             }
         }

@@ -13,6 +13,7 @@ use crate::core::usage::{HOT_TOKENS, HotCandidate, HotLimits, day_of, hot_tools}
 use crate::service::assemble::PlanEntry;
 use crate::service::context::{Caller, Context, GrantFields, Heads, Seen};
 use crate::service::{Error, Toolrack, now_ms};
+use crate::telemetry::warn_of;
 
 /// Of a scope, the most called tools that are looked at; a grant may hold few of them.
 const MOST_CALLED: u32 = 200;
@@ -109,7 +110,7 @@ impl Toolrack {
                     found.extend(candidates(context, &known.calls, matches!(scope, Scope::Project(_))));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "no tool is hot, because usage cannot be read");
+                    warn_of!(error, "no tool is hot, because usage cannot be read");
                     return Vec::new();
                 }
             }

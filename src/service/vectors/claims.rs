@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::filler::{BATCH_TIME, Batch, Filler};
 use crate::core::digest::Digest;
 use crate::service::now_ms;
+use crate::telemetry::warn_of;
 
 /// A claim holds for as long as a request may take, and a little; its process may have ended.
 const CLAIM: Duration = BATCH_TIME.saturating_add(Duration::from_secs(5));
@@ -34,7 +35,7 @@ impl Filler {
                 (own, others)
             }
             Err(error) => {
-                tracing::warn!(%error, "vectors of tools may be made twice");
+                warn_of!(error, "vectors of tools may be made twice");
                 (batch, Batch::new())
             }
         }

@@ -20,6 +20,7 @@ use crate::core::embedding::Embedding;
 use crate::rerank::{Flaw, RerankFault, Vectors};
 use crate::service::ranking::document;
 use crate::store::VectorRow;
+use crate::telemetry::warn_of;
 
 /// Requests of one task at a time.
 const PARALLEL: usize = 4;
@@ -200,7 +201,7 @@ impl Filler {
     async fn control_before(&self) -> Option<Embedding> {
         let text = Digest::of(CONTROL.as_bytes());
         let rows = self.service.0.store.vectors(&self.source.space.key, &[text]).await;
-        let rows = rows.inspect_err(|error| tracing::warn!(%error, "stored vectors cannot be read")).ok()?;
+        let rows = rows.inspect_err(|error| warn_of!(error, "stored vectors cannot be read")).ok()?;
         rows.first().and_then(|row| Embedding::from_bytes(&row.vector))
     }
 
@@ -300,7 +301,7 @@ impl Filler {
 
     fn logged(&self, written: Result<(), Error>) {
         if let Err(error) = written {
-            tracing::warn!(%error, "vectors of tools could not be stored");
+            warn_of!(error, "vectors of tools could not be stored");
         }
     }
 

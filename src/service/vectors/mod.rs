@@ -22,6 +22,7 @@ use crate::core::embedding::Embedding;
 use crate::core::id::Scope;
 use crate::rerank::RerankRequest;
 use crate::store::VectorSpace;
+use crate::telemetry::warn_of;
 
 pub(super) use space::{Outlook, Space};
 pub(super) use view::{Kept, Snapshot, ViewVectors};
@@ -185,7 +186,7 @@ impl Toolrack {
         let (service, space) = (self.clone(), Arc::clone(space));
         tokio::spawn(async move {
             if let Err(error) = service.0.store.touch_vectors(&space.key, due, now).await {
-                tracing::warn!(%error, "the use of vectors could not be noted");
+                warn_of!(error, "the use of vectors could not be noted");
             }
         });
     }

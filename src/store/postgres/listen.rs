@@ -4,7 +4,7 @@
 //! A notification goes out with the commit of its transaction. It is a wake-up: who misses one reads a little later.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Executor as _, PgConnection};
@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::store::changes::Heard;
+use crate::store::failures::told;
+use crate::store::outage::Outage;
 
 /// The channel of all processes. Those of other databases have their own.
 const CHANNEL: &str = "toolrack";
@@ -22,6 +24,9 @@ const RETRY_EVERY: Duration = Duration::from_millis(500);
 /// After so much silence the server is asked whether it is still there, for so long.
 const SILENCE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where nothing can be heard for so long, though the database is there, the log says so.
+const DEAF: Duration = Duration::from_secs(15);
 
 /// A setting of every connection: whose it is, so that nobody is woken by what he wrote himself.
 const WRITER: &str = "toolrack.writer";
@@ -57,8 +62,15 @@ pub(super) async fn tell(connection: &mut PgConnection, what: &str) -> Result<()
 }
 
 /// Listens until it is aborted.
-pub(super) fn start(options: PgConnectOptions, writer: Writer, heard: Arc<Heard>) -> JoinHandle<()> {
+pub(super) fn start(
+    options: PgConnectOptions,
+    writer: Writer,
+    heard: Arc<Heard>,
+    outage: Arc<Outage>,
+) -> JoinHandle<()> {
     tokio::spawn(async move {
+        // Since when nothing is heard, while that was not told.
+        let mut deaf_since = Some(Instant::now());
         loop {
             // The listener wants a pool for its connection; one that fell silent would keep the only place of the next.
             let pool = PgPoolOptions::new()
@@ -74,10 +86,16 @@ pub(super) fn start(options: PgConnectOptions, writer: Writer, heard: Arc<Heard>
                 heard.begin();
                 let end = hear(&mut listener, &writer, &heard).await;
                 heard.end();
-                tracing::warn!(
-                    error = end.map(|error| error.to_string()),
-                    "what others write is not heard; it is read within a second"
-                );
+                deaf_since = Some(Instant::now());
+                let error = end.map(|error| told(&error));
+                tracing::debug!(error, "what others write is not heard; it is read within a second");
+            } else if let Some(since) = deaf_since.take() {
+                // The log has a line about a database that is away.
+                if outage.is_on() || since.elapsed() < DEAF {
+                    deaf_since = Some(since);
+                } else {
+                    tracing::warn!("what others write cannot be heard; it is read within a second");
+                }
             }
             tokio::time::sleep(RETRY_EVERY).await;
         }

@@ -10,7 +10,7 @@
 //! failed. So it is when the server falls silent.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::{Message, Queued, Writer};
 use crate::store::failures::{Retry, retry, sqlstate};
+use crate::store::outage::{Asked, Outage};
 use crate::store::postgres::DOUBTED_AFTER;
 use crate::store::pulse::{Pulse, answers, silent};
 use crate::store::room::Room;
@@ -52,6 +53,7 @@ impl Writer<Postgres> {
     pub(in crate::store) fn start_lanes(
         options: PgConnectOptions,
         pulse: Arc<Pulse>,
+        outage: Arc<Outage>,
         lanes: usize,
         observe: Observe,
     ) -> Self {
@@ -63,6 +65,8 @@ impl Writer<Postgres> {
             closing: Mutex::default(),
             options,
             pulse,
+            outage,
+            is_standby: AtomicBool::new(false),
             observe,
             room: Arc::clone(&writer.room),
         });
@@ -87,6 +91,9 @@ struct Shared {
     closing: Mutex<Vec<oneshot::Sender<Result<(), StoreError>>>>,
     options: PgConnectOptions,
     pulse: Arc<Pulse>,
+    outage: Arc<Outage>,
+    /// An operation waited in vain for a server that takes writes, and none was seen since.
+    is_standby: AtomicBool,
     observe: Observe,
     room: Arc<Room>,
 }
@@ -243,10 +250,15 @@ impl Lane {
             match retry {
                 Retry::Reconnect => {
                     self.connection = None;
+                    let is_late = Instant::now() >= deadline;
                     if matches!(failure, StoreError::ReadOnly) {
                         self.shared.pulse.distrust();
+                        // One has waited for all.
+                        if self.shared.is_standby.fetch_or(is_late, Ordering::Relaxed) {
+                            break Some(failure);
+                        }
                     }
-                    if Instant::now() >= deadline {
+                    if is_late {
                         break Some(failure);
                     }
                     tokio::time::sleep(RETRY_EVERY).await;
@@ -255,10 +267,12 @@ impl Lane {
                 Retry::Again | Retry::Vain => break Some(failure),
             }
         };
+        self.shared.outage.note(Asked::Write, failure.as_ref());
         match &failure {
             None => self.shared.room.stored(Instant::now()),
             Some(StoreError::Full) => self.shared.room.missed(Instant::now()),
             Some(StoreError::Conflict | StoreError::TooMany | StoreError::Busy) => {}
+            Some(error) if error.is_outage() => tracing::debug!(%error, "a write failed"),
             Some(error) => tracing::error!(%error, "a write failed"),
         }
         operation.answer(failure.as_ref());
@@ -279,6 +293,7 @@ impl Lane {
         }
         let Some(Counted { connection, .. }) = &mut self.connection else { return Err(silent().into()) };
         execute(connection, BEGIN).await.map_err(not_begun)?;
+        self.shared.is_standby.store(false, Ordering::Relaxed);
         operation.apply(connection).await;
         if let Some(failure) = operation.failure() {
             let missed = Missed(failure.clone(), retry(failure));
