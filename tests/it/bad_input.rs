@@ -224,7 +224,7 @@ async fn an_ordinary_client_sees_that_its_body_is_too_large() {
     for route in routes(&id) {
         let answer = send(client, &route, large.clone()).await;
         let problem = answer.problem(413, "payload_too_large");
-        assert!(problem["detail"].as_str().unwrap().contains("16777216"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("16 MiB"), "{problem}");
     }
     for (key, status, code) in [("x".repeat(40), 401, "unauthorized")] {
         let stranger = app.with_key(&key);

@@ -100,7 +100,7 @@ async fn names_that_were_typed_with_commas_are_several_and_those_without_a_tool_
     for more in ["send_mail, read_mail、nosuch", "a, b"] {
         browser.submit(&to("setup/groups"), &[("do", "core"), ("more", more)]).await.expect_status(303);
     }
-    let alias = [("do", "alias"), ("alias", "合并请求, PR"), ("tool", "send_mail")];
+    let alias = [("do", "alias"), ("alias", "PR, 合并请求"), ("tool", "send_mail")];
     browser.submit(&to("setup/review"), &alias).await.expect_status(303);
     let groups = browser.page(&to("setup/groups")).await;
     let (fold, field) =
@@ -109,7 +109,7 @@ async fn names_that_were_typed_with_commas_are_several_and_those_without_a_tool_
     browser.submit(&to("setup/apply"), &[]).await.expect_status(303);
     let config = user.client().get(&user.path(&["config"])).await.json();
     assert_eq!(config["core"], json!(["send_mail", "read_mail", "nosuch", "a, b"]));
-    assert_eq!(config["aliases"]["send_mail"], json!(["合并请求", "PR"]));
+    assert_eq!(config["aliases"]["send_mail"], json!(["PR", "合并请求"]));
 }
 
 #[tokio::test]

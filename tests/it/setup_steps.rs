@@ -171,11 +171,9 @@ async fn a_proposal_is_taken_by_its_parts_and_toolsets_are_left_out_and_renamed(
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
     let to = |page: &str| of(&user, page);
-    let list: Vec<Value> = ["list", "get", "search", "read", "find", "show", "send", "create", "delete", "update"]
-        .iter()
-        .flat_map(|verb| ["mail", "disk"].map(|group| (verb, group)))
-        .map(|(verb, group)| json!({"name": format!("{group}_{verb}"), "group": group, "description": format!("{verb}s the {group}.")}))
-        .collect();
+    // Most of them say that they change nothing, which suggests a toolset.
+    let tool = |name: &str| json!({"name": name, "group": "mail", "description": format!("Does {name}."), "annotations": {"readOnlyHint": name != "send"}});
+    let list: Vec<Value> = ["list", "get", "search", "read", "find", "show", "send"].map(tool).into();
     let list = json!({"tools": list}).to_string();
     browser.submit(&to("setup/import"), &[("do", "text"), ("text", &list)]).await.expect_status(303);
     let proposed = browser.page(&to("setup/groups")).await;

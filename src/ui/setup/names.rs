@@ -38,6 +38,6 @@ mod tests {
         ] {
             assert_eq!(names(text, known), expected, "{text}");
         }
-        assert_eq!(phrases("合并请求, PR、pull request"), ["合并请求", "PR", "pull request"]);
+        assert_eq!(phrases("PR, 合并请求、pull request"), ["PR", "合并请求", "pull request"]);
     }
 }
