@@ -18,6 +18,9 @@ use crate::config::{LogFormat, LogSettings, TracingSettings};
 /// What speaks MCP, by the name that its events have; silent unless `log.level` names it.
 const MCP_CRATE: &str = "rmcp";
 
+/// How the names of the crates of the databases' client begin.
+const SQL_CRATES: &str = "sqlx";
+
 /// Why logs and traces cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -41,10 +44,8 @@ pub fn start(log: &LogSettings, tracing: &TracingSettings) -> Result<Traces, Sta
         filter = filter.add_directive(format!("{MCP_CRATE}={}", LevelFilter::OFF).parse()?);
     }
     // The store tells when connections are lost, once for all of them.
-    if !log.level.contains("sqlx") {
-        for target in ["sqlx_core::pool", "sqlx::postgres::notice"] {
-            filter = filter.add_directive(format!("{target}={}", LevelFilter::ERROR).parse()?);
-        }
+    if !log.level.contains(SQL_CRATES) {
+        filter = filter.add_directive(format!("{SQL_CRATES}={}", LevelFilter::ERROR).parse()?);
     }
     let ansi = std::io::stderr().is_terminal();
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
