@@ -53,7 +53,7 @@ impl Outage {
                 tracing::warn!(%error, "the database is away; what fails because of it is logged at the level debug");
             }
             (None, Some((_, since))) => {
-                tracing::info!(away_s = since.elapsed().as_secs(), "the database is back")
+                tracing::info!(away_s = since.elapsed().as_secs(), "the database is back");
             }
             (None, None) => {}
         }
