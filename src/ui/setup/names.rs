@@ -10,7 +10,7 @@ pub(super) fn phrases(text: &str) -> Vec<&str> {
 
 /// The names, prefixes and groups of a field, which commas and spaces part. A tool or a group may have either in its name: what is known
 /// as a whole stays whole.
-pub(super) fn names<'a>(text: &'a str, is_known: impl Fn(&str) -> bool) -> Vec<&'a str> {
+pub(super) fn names(text: &str, is_known: impl Fn(&str) -> bool) -> Vec<&str> {
     let text = text.trim();
     if is_known(text) {
         return vec![text];
