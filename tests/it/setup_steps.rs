@@ -57,6 +57,22 @@ async fn what_a_user_sets_a_project_sets_off_or_leaves() {
 }
 
 #[tokio::test]
+async fn the_scope_step_shows_what_is_in_force_and_what_the_draft_makes_of_it() {
+    let app = TestApp::start().await;
+    let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);
+    user.put_config(&json!({"max_warm_tools": 7, "deny": ["nothing"]})).await.ok();
+    browser.submit(&of(&user, "setup/scope"), &[("max_warm_tools", "9")]).await.expect_status(303);
+    let page = browser.page(&of(&user, "setup/scope")).await;
+    let row = |key: &str| {
+        let (_, rest) = page.split_once(&format!("scope=\"row\">{key}</th>")).unwrap();
+        let row = rest.split("</tr>").next().unwrap();
+        row.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect::<String>()
+    };
+    assert_eq!(row("max_warm_tools"), "7userchanged 9 (user)");
+    assert_eq!(row("deny"), "[&quot;nothing&quot;]userthe same");
+}
+
+#[tokio::test]
 async fn choosing_a_provider_keeps_a_key_that_is_for_it_and_says_when_it_is_not() {
     let app = TestApp::start().await;
     let (user, browser) = (app.user(), Browser::sign_in(&app, ADMIN_KEY).await);

@@ -96,6 +96,16 @@ impl SetupDraft {
         Url::parse(endpoint).ok().map(|url| origin_of(&url))
     }
 
+    /// What the agents of its scope would go by with it: per key `{value, origin, parts?}`, as an effective config has it.
+    pub fn effective(&self, scope: &Scope) -> Map<String, Value> {
+        let (layer, _) = policy::load(&Value::Object(self.config.clone()));
+        let nothing = policy::Layer::default();
+        match scope {
+            Scope::User(_) => policy::effective(&layer, &nothing),
+            Scope::Project(_) => policy::effective(&nothing, &layer),
+        }
+    }
+
     /// The key for the present endpoint: one that was given for another origin is none.
     pub fn api_key(&self) -> Option<&SecretString> {
         let key = self.key.as_ref()?;

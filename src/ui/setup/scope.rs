@@ -47,7 +47,8 @@ async fn shown_draft(service: &Toolrack, place: &Place, draft: &SetupDraft) -> R
     let changed = keys.into_iter().filter(changed).map(String::as_str).collect();
     // Of nobody: every key by default.
     let default = service.effective_config(None, None).await?;
-    Ok(scope_page(place, draft, (&effective, &default), &changed))
+    let then = draft.effective(&place.scope);
+    Ok(scope_page(place, draft, (&effective, &default), (&changed, &then)))
 }
 
 /// Keeps the choices in the draft. What is inherited is not written down; what the form does not send stays.
@@ -110,7 +111,7 @@ fn scope_page(
     place: &Place,
     draft: &SetupDraft,
     (effective, default): (&EffectiveConfig, &EffectiveConfig),
-    changed: &BTreeSet<&str>,
+    (changed, then): (&BTreeSet<&str>, &Map<String, Value>),
 ) -> Response {
     let language = place.visitor.language;
     let who = match &place.scope {
@@ -129,7 +130,7 @@ fn scope_page(
                 (made_for(place, draft))
                 (fields(place, draft, &default.config))
             }
-            (in_force(language, effective, changed))
+            (in_force(language, effective, changed, then))
         }
     };
     let on = html! {
@@ -286,9 +287,18 @@ fn matcher_name(language: Language, status: &str) -> &str {
     }
 }
 
-/// What agents go by at present, with the layer that each value comes from, and the keys that the draft changes.
-fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<&str>) -> Markup {
+/// What agents go by at present, with the layer that each value comes from; of the keys that the draft changes, what they would go by
+/// with it.
+fn in_force(
+    language: Language,
+    effective: &EffectiveConfig,
+    changed: &BTreeSet<&str>,
+    then: &Map<String, Value>,
+) -> Markup {
     let origin = |value: &Value| value.get("origin").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let value = |entry: Option<&Value>| entry.and_then(|entry| entry.get("value")).map(short);
+    let from =
+        |entry: Option<&Value>| origin_name(language, &entry.map(origin).unwrap_or_default()).to_owned();
     let set_now = effective.config.iter().filter(|(_, value)| origin(value) != "default");
     let names: BTreeSet<&str> = set_now.map(|(key, _)| key.as_str()).chain(changed.iter().copied()).collect();
     card(
@@ -302,19 +312,22 @@ fn in_force(language: Language, effective: &EffectiveConfig, changed: &BTreeSet<
                         th scope="col" { (language.say("Key", "项")) }
                         th scope="col" { (language.say("In force", "当前")) }
                         th scope="col" { (language.say("From", "来源")) }
+                        th scope="col" { (language.say("With this draft", "应用草稿后")) }
                     } }
                     tbody {
                         @for name in names {
                             @let entry = effective.config.get(name);
-                            @let value = entry.and_then(|entry| entry.get("value")).cloned().unwrap_or_default();
                             tr {
                                 th.name.most scope="row" { (name) }
-                                td.full { span.clip { (short(&value)) } }
-                                td {
-                                    (origin_name(language, &entry.map(&origin).unwrap_or_default())) " "
+                                td.full { span.clip { (value(entry).unwrap_or_default()) } }
+                                td { (from(entry)) }
+                                td.full {
                                     @if changed.contains(name) {
-                                        (tag(Standing::Info, language.say("changed in this draft", "草稿中已更改")))
-                                    }
+                                        @let entry = then.get(name);
+                                        (tag(Standing::Info, language.say("changed", "已更改"))) " "
+                                        span.clip { (value(entry).unwrap_or_default()) }
+                                        " (" (from(entry)) ")"
+                                    } @else { (language.say("the same", "不变")) }
                                 }
                             }
                         }
