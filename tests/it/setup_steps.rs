@@ -68,8 +68,8 @@ async fn the_scope_step_shows_what_is_in_force_and_what_the_draft_makes_of_it() 
         let row = rest.split("</tr>").next().unwrap();
         row.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect::<String>()
     };
-    assert_eq!(row("max_warm_tools"), "7userchanged 9 (user)");
-    assert_eq!(row("deny"), "[&quot;nothing&quot;]userthe same");
+    assert_eq!(row("max_warm_tools"), "7 (user)changed 9 (user)");
+    assert_eq!(row("deny"), "[&quot;nothing&quot;] (user)the same");
 }
 
 #[tokio::test]

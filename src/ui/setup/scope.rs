@@ -311,7 +311,6 @@ fn in_force(
                     thead { tr {
                         th scope="col" { (language.say("Key", "项")) }
                         th scope="col" { (language.say("In force", "当前")) }
-                        th scope="col" { (language.say("From", "来源")) }
                         th scope="col" { (language.say("With this draft", "应用草稿后")) }
                     } }
                     tbody {
@@ -319,14 +318,13 @@ fn in_force(
                             @let entry = effective.config.get(name);
                             tr {
                                 th.name.most scope="row" { (name) }
-                                td.full { span.clip { (value(entry).unwrap_or_default()) } }
-                                td { (from(entry)) }
+                                td.full { span.clip { (value(entry).unwrap_or_default()) } " " span.whole { "(" (from(entry)) ")" } }
                                 td.full {
                                     @if changed.contains(name) {
                                         @let entry = then.get(name);
                                         (tag(Standing::Info, language.say("changed", "已更改"))) " "
                                         span.clip { (value(entry).unwrap_or_default()) }
-                                        " (" (from(entry)) ")"
+                                        " " span.whole { "(" (from(entry)) ")" }
                                     } @else { (language.say("the same", "不变")) }
                                 }
                             }
